@@ -1,0 +1,52 @@
+/* Purpose:   the state of one emission, shared by emit.c, emit_tree.c, emit_step.c and emit_host.c. */
+#ifndef FG_CODEGEN_EMIT_PRIVATE_H
+#define FG_CODEGEN_EMIT_PRIVATE_H
+
+#include "codegen/emit.h"
+#include <stdbool.h>
+
+typedef struct fg_emit_state {
+    const fg_emit_input *input;
+    fg_ir *ir;
+    fg_arena *arena;
+    fg_instr *out;
+    int32_t n_out, cap_out;
+    fg_handler *handlers;
+    int32_t n_handlers, cap_handlers;
+    uint8_t *is_dead;    /* per step: not emitted */
+    uint8_t *is_inline;  /* per step: emitted where its result is used */
+    int32_t n_inputs;
+    int32_t n_temps;     /* temporaries so far */
+    int32_t temp_base;   /* slot of the first */
+    int32_t *free_temps; /* stack of free temporaries */
+    int32_t n_free, cap_temps;
+    uint8_t *temp_live;  /* per temporary: holds something */
+    int32_t *site_handler; /* per site: handler index, or -1 */
+    const fg_instr *where; /* position of what is emitted now */
+    int32_t handler;       /* handler of what is emitted now */
+    PyObject *owned;       /* list: constants made here */
+    /* a host's locals */
+    int16_t *slot_map;
+    PyObject *varnames, *cellvars, *freevars;
+    int32_t n_user_vars;
+} fg_emit_state;
+
+#define FG_EXIT_USE INT32_MAX
+
+/* emit_step.c */
+fg_status fg_emit_op(fg_emit_state *e, fg_cop op, int32_t arg, PyObject *object);
+fg_status fg_emit_jump(fg_emit_state *e, fg_cop op, int32_t *patch); /* index to patch */
+fg_status fg_emit_load(fg_emit_state *e, fg_reg reg);                /* an operand: constant, input, temporary or the tree that makes it */
+fg_status fg_emit_steps(fg_emit_state *e);
+fg_status fg_emit_handlers(fg_emit_state *e); /* blocks that complete tracebacks of inlined calls */
+PyObject *fg_emit_own(fg_emit_state *e, FG_STEALS PyObject *object);
+fg_status fg_emit_temp(fg_emit_state *e, int32_t *slot);
+
+/* emit_tree.c */
+fg_status fg_emit_plan(fg_emit_state *e); /* uses, dead steps, trees */
+
+/* emit_host.c */
+fg_status fg_emit_host_locals(fg_emit_state *e);
+fg_status fg_emit_host(fg_emit_state *e);
+
+#endif

@@ -1,0 +1,56 @@
+#include "codegen/traceback.h"
+
+#include "runtime/cpython/frame.h"
+
+PyObject *
+fg_traceback_chain(const fg_ir *ir, int32_t site)
+{
+    Py_ssize_t n = 0;
+    for (int32_t at = site; at >= 0 && ir->sites[at].parent >= 0; at = ir->sites[at].parent)
+        n += !ir->sites[at].hidden;
+    PyObject *chain = PyTuple_New(n);
+    for (int32_t at = site; chain != NULL && at >= 0 && ir->sites[at].parent >= 0; at = ir->sites[at].parent) {
+        const fg_site_ref *ref = &ir->sites[at];
+        if (ref->hidden)
+            continue;
+        /* the globals of the inlined function are only named: an entry holds no user dict */
+        PyObject *row = Py_BuildValue("(Oii)", ref->code, ref->instr->offset, ref->instr->line);
+        if (row == NULL) {
+            Py_CLEAR(chain);
+            break;
+        }
+        PyTuple_SET_ITEM(chain, --n, row);
+    }
+    return chain;
+}
+
+/* complete(exception, chain): entries go below the newest one, so the innermost is put first. Never fails: a traceback is no reason to lose an exception. */
+static PyObject *
+complete(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    (void)module;
+    if (n != 2 || !PyExceptionInstance_Check(args[0]) || !PyTuple_Check(args[1]))
+        Py_RETURN_NONE;
+    fg_frame *frame = fg_frame_current();
+    PyObject *func = frame ? fg_frame_func(frame) : NULL;
+    PyObject *globals = func && PyFunction_Check(func) ? PyFunction_GET_GLOBALS(func) : NULL;
+    for (Py_ssize_t i = PyTuple_GET_SIZE(args[1]) - 1; globals != NULL && i >= 0; i--) {
+        PyObject *code;
+        int offset, line;
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(args[1], i), "Oii", &code, &offset, &line) ||
+            fg_traceback_add(args[0], (PyCodeObject *)code, globals, offset, line) != FG_OK)
+            PyErr_Clear();
+    }
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef complete_def = {"complete_traceback", (PyCFunction)(void (*)(void))complete, METH_FASTCALL, NULL};
+
+PyObject *
+fg_traceback_function(void)
+{
+    static PyObject *function;
+    if (function == NULL)
+        function = PyCFunction_New(&complete_def, NULL);
+    return Py_XNewRef(function);
+}

@@ -1,0 +1,14 @@
+/* Purpose:   traceback entries of inlined calls, added when an exception leaves generated code.
+ * Model:     a chain is a constant tuple of (code, globals weakly, byte offset, line), outermost inlined call first. The handler of generated code calls
+ *            the one function `complete(exception, chain)`.
+ * Threading: the GIL is held.
+ */
+#ifndef FG_CODEGEN_TRACEBACK_H
+#define FG_CODEGEN_TRACEBACK_H
+
+#include "codegen/ir.h"
+
+FG_NEW PyObject *fg_traceback_chain(const fg_ir *ir, int32_t site);
+FG_NEW PyObject *fg_traceback_function(void);
+
+#endif

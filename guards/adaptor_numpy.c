@@ -1,0 +1,95 @@
+#define PY_ARRAY_UNIQUE_SYMBOL fg_numpy_api
+#include "guards/adaptor_numpy.h"
+#include "guards/adaptor_numpy_init.h"
+
+PyTypeObject *fg_numpy_array_type;
+PyArray_Descr *fg_numpy_descrs[FG_NUMPY_N_TYPES];
+
+uint64_t fg_numpy_descr_keys(PyArray_Descr *descr)
+{
+    uint64_t keys = 0;
+    if (descr->byteorder != '=' && descr->byteorder != '|' && descr->byteorder != NPY_NATBYTE)
+        keys |= FG_NUMPY_SWAPPED;
+    /* Only dtypes of the old kind have a slot for it; new kinds have no number below the user types. */
+    if (descr->type_num >= 0 && descr->type_num < NPY_USERDEF && PyDataType_METADATA(descr) != NULL)
+        keys |= FG_NUMPY_TAGGED;
+    return keys;
+}
+
+static int numpy_read(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_meta *meta, const char **why)
+{
+    (void)self;
+    int r = fg_numpy_read(object, meta);
+    if (r == 0 && why != NULL)
+        *why = "not an exact numpy.ndarray";
+    return r;
+}
+
+static int numpy_record(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_meta *meta, const char **why)
+{
+    const char *reason = NULL;
+    (void)self;
+    if (!fg_numpy_read(object, meta))
+        reason = "not an exact numpy.ndarray";
+    else if (meta->dtype == NPY_OBJECT)
+        reason = "an array of Python objects";
+    else if (meta->dtype < 0 || meta->dtype >= FG_NUMPY_N_TYPES || fg_numpy_descrs[meta->dtype] == NULL)
+        reason = "an array whose dtype is not a plain number (structured, text, date or user-defined)";
+    else if (meta->keys & FG_NUMPY_SWAPPED)
+        reason = "an array in foreign byte order";
+    else if (meta->keys & FG_NUMPY_TAGGED)
+        reason = "an array whose dtype carries metadata";
+    if (reason != NULL && why != NULL)
+        *why = reason;
+    return reason == NULL;
+}
+
+/* The object that owns the memory: the last ndarray of the base chain if the memory is its own, or the bytes object under it. Anything else
+ * (memory maps, other libraries, ctypes) may share memory with a second owner that we cannot tell, so it is unknown. */
+static const void *numpy_storage(PyObject *object)
+{
+    for (int hops = 0; hops < 64; hops++) {
+        if (PyBytes_CheckExact(object) || PyByteArray_CheckExact(object))
+            return object;
+        if (PyMemoryView_Check(object)) {
+            object = PyMemoryView_GET_BUFFER(object)->obj;
+        } else if (fg_numpy_array_type != NULL && PyObject_TypeCheck(object, fg_numpy_array_type)) {
+            PyArrayObject *array = (PyArrayObject *)object;
+            if (PyArray_BASE(array) == NULL)
+                return (PyArray_FLAGS(array) & NPY_ARRAY_OWNDATA) ? object : NULL;
+            object = PyArray_BASE(array);
+        } else {
+            return NULL;
+        }
+        if (object == NULL)
+            return NULL;
+    }
+    return NULL;
+}
+
+static PyObject *numpy_dtype(const fg_tensor_meta *meta)
+{
+    if (meta->dtype >= 0 && meta->dtype < FG_NUMPY_N_TYPES && fg_numpy_descrs[meta->dtype] != NULL)
+        return Py_NewRef((PyObject *)fg_numpy_descrs[meta->dtype]);
+    return PyUnicode_FromFormat("numpy type %d", meta->dtype);
+}
+
+static const fg_tensor_adaptor adaptor = {"numpy", "struct", numpy_read, numpy_record, numpy_storage, numpy_dtype};
+const fg_tensor_adaptor *const fg_numpy_adaptor = &adaptor;
+
+fg_status fg_numpy_init(void)
+{
+    if (fg_numpy_array_type != NULL)
+        return FG_OK;
+    if (PyArray_ImportNumPyAPI() < 0)
+        return FG_ERR_PYTHON;
+    for (int i = 0; i < FG_NUMPY_N_TYPES; i++)
+        if (i <= NPY_CLONGDOUBLE || i == NPY_HALF) {
+            PyArray_Descr *descr = PyArray_DescrFromType(i);
+            if (descr == NULL)
+                return FG_ERR_PYTHON;
+            fg_numpy_descrs[i] = descr; /* kept for the life of the process */
+        }
+    fg_numpy_array_type = &PyArray_Type;
+    return FG_OK;
+}

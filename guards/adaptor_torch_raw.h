@@ -1,0 +1,113 @@
+/* Purpose:   torch metadata by plain memory reads, inlined into whoever checks guards.
+ * Model:     a torch object holds, at `handle` bytes, the address of its TensorImpl; the fields of the impl are read at offsets that
+ *            calibration found in this very process (adaptor_torch_raw.c) and that were verified against Python's answers.
+ * Invariants: tensor is NULL while the layer is off, so that no object passes the type test. The key set is tested before anything that is
+ *            only true for some kinds of tensors: kinds whose sizes are not plain memory have a key that is in keys_slow.
+ * Threading: the GIL is held; the struct is written by the set-up only.
+ * Ownership: sizes and strides in a meta point into the tensor.
+ */
+#ifndef FG_GUARDS_ADAPTOR_TORCH_RAW_H
+#define FG_GUARDS_ADAPTOR_TORCH_RAW_H
+
+#include "guards/guard_tensor.h"
+#include <stdbool.h>
+#include <string.h>
+
+/* Up to this rank torch keeps sizes and strides inside the impl; above it in one block of 2 * ndim words. Verified, not assumed. */
+#define FG_TORCH_INLINE_DIM 5
+
+typedef struct fg_torch_raw {
+    PyTypeObject *tensor, *parameter;        /* borrowed; NULL: layer off */
+    uint64_t keys_slow;                      /* key bits of kinds that are not read raw: refused ones and Meta */
+    bool (*requires_grad)(const void *impl); /* c10's own; asked only when an autograd record exists */
+    uint16_t handle, storage, autograd_meta, sizes, dtype, device, keys;
+} fg_torch_raw;
+
+extern __attribute__((visibility("hidden"))) fg_torch_raw fg_torch_raw_now;
+extern __attribute__((visibility("hidden"))) const fg_tensor_adaptor *const fg_torch_adaptor;
+
+static inline uint64_t fg_torch_raw_word(const char *at)
+{
+    uint64_t word;
+    memcpy(&word, at, sizeof word);
+    return word;
+}
+
+/* The impl of an exact Tensor or Parameter, NULL for everything else or while the layer is off. */
+static inline const char *fg_torch_raw_impl(PyObject *object)
+{
+    const fg_torch_raw *raw = &fg_torch_raw_now;
+    PyTypeObject *type = Py_TYPE(object);
+    if ((type != raw->tensor) & (type != raw->parameter))
+        return NULL;
+    return (const char *)(uintptr_t)fg_torch_raw_word((const char *)object + raw->handle);
+}
+
+/* 1 read; 0 no torch tensor; -1 a kind that needs fg_torch_adaptor->read. */
+static inline int fg_torch_raw_read(PyObject *object, fg_tensor_meta *meta)
+{
+    const fg_torch_raw *raw = &fg_torch_raw_now;
+    const char *impl = fg_torch_raw_impl(object);
+    if (impl == NULL)
+        return raw->tensor == NULL ? -1 : 0;
+    uint64_t keys = fg_torch_raw_word(impl + raw->keys);
+    if (keys & raw->keys_slow)
+        return -1;
+    uint16_t dtype;
+    memcpy(&dtype, impl + raw->dtype, sizeof dtype);
+    const char *record = (const char *)(uintptr_t)fg_torch_raw_word(impl + raw->autograd_meta);
+    const char *shape = impl + raw->sizes;
+    int64_t ndim = (int64_t)fg_torch_raw_word(shape);
+    meta->adaptor = fg_torch_adaptor;
+    meta->type = Py_TYPE(object);
+    meta->keys = keys;
+    meta->dtype = dtype;
+    meta->device_type = (int8_t)impl[raw->device];
+    meta->device_index = (int8_t)impl[raw->device + 1];
+    meta->layout = 0;
+    meta->ndim = (int32_t)ndim;
+    if (ndim <= FG_TORCH_INLINE_DIM) {
+        meta->sizes = (const int64_t *)(const void *)(shape + 8);
+        meta->strides = meta->sizes + FG_TORCH_INLINE_DIM;
+    } else {
+        meta->sizes = (const int64_t *)(uintptr_t)fg_torch_raw_word(shape + 8);
+        meta->strides = meta->sizes + ndim;
+    }
+    meta->requires_grad = record != NULL && raw->requires_grad(impl);
+    return 1;
+}
+
+/* The complete check of one tensor: 1 as recorded; 0 not; -1 ask fg_torch_adaptor->read and compare (recorded Meta tensors, layer off). */
+static inline int fg_torch_raw_matches(PyObject *object, const fg_tensor_meta *want)
+{
+    const fg_torch_raw *raw = &fg_torch_raw_now;
+    if (raw->tensor == NULL || (want->keys & raw->keys_slow))
+        return -1;
+    if (Py_TYPE(object) != want->type)
+        return 0;
+    const char *impl = (const char *)(uintptr_t)fg_torch_raw_word((const char *)object + raw->handle);
+    if (impl == NULL || fg_torch_raw_word(impl + raw->keys) != want->keys)
+        return 0;
+    uint16_t dtype;
+    memcpy(&dtype, impl + raw->dtype, sizeof dtype);
+    const char *shape = impl + raw->sizes;
+    int64_t ndim = want->ndim;
+    if ((dtype != want->dtype) | ((int8_t)impl[raw->device] != want->device_type) |
+        ((int8_t)impl[raw->device + 1] != want->device_index) | ((int64_t)fg_torch_raw_word(shape) != ndim))
+        return 0;
+    const int64_t *sizes, *strides;
+    if (ndim <= FG_TORCH_INLINE_DIM) {
+        sizes = (const int64_t *)(const void *)(shape + 8);
+        strides = sizes + FG_TORCH_INLINE_DIM;
+    } else {
+        sizes = (const int64_t *)(uintptr_t)fg_torch_raw_word(shape + 8);
+        strides = sizes + ndim;
+    }
+    for (int64_t i = 0; i < ndim; i++)
+        if ((sizes[i] != want->sizes[i]) | (strides[i] != want->strides[i]))
+            return 0;
+    bool grad = fg_torch_raw_word(impl + raw->autograd_meta) != 0 && raw->requires_grad(impl);
+    return grad == (want->requires_grad != 0);
+}
+
+#endif

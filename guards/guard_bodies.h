@@ -1,0 +1,430 @@
+/* Purpose:   one body per guard kind. This header is included once with FG_EXPLAIN 0, for checks, and once with FG_EXPLAIN 1, for
+ *            explanations, so that the two cannot disagree.
+ * Model:     a body gets the value (never NULL, but for ABSENT, which has no body: the reader's answer is its whole condition) and the leaf, and
+ *            answers 1 match, 0 mismatch, -1 out of memory. FG_SEEN says what was seen instead; it is nothing in a check.
+ * Invariants: bodies are pure: they read memory of exact builtin layouts, after looking at the type themselves.
+ * Threading: the GIL is held.
+ * Ownership: values are borrowed. fg_why owns the text.
+ */
+#ifndef FG_EXPLAIN
+#error "define FG_EXPLAIN"
+#endif
+
+#include "guards/guard_private.h"
+#include "runtime/base/hash.h"
+#include <math.h>
+#include <string.h>
+
+#if FG_EXPLAIN
+typedef struct fg_why {
+    FG_OWNED PyObject *seen; /* str, NULL if nothing was said (out of memory) */
+} fg_why;
+FG_NEW PyObject *fg_value_brief(PyObject *value); /* short description of a value without running its class's code */
+#define FG_WHY , fg_why *why __attribute__((unused))
+#define FG_SEEN(...) (why->seen == NULL ? (void)(why->seen = PyUnicode_FromFormat(__VA_ARGS__)) : (void)0)
+#define FG_SEEN_VALUE(VALUE) (why->seen == NULL ? (void)(why->seen = fg_value_brief(VALUE)) : (void)0)
+#define FG_BODY(NAME) static int fg_explain_##NAME(PyObject *v, const fg_leaf *k FG_WHY)
+#define FG_LONG_BODY FG_BODY
+#define FG_RELATION(NAME)                                                                                                                        \
+    static int fg_explain_##NAME(PyObject *const *values, const fg_node *ids, int64_t n, const fg_tensor_adaptor *const *adaptors FG_WHY)
+#else
+#define FG_WHY
+#define FG_SEEN(...) ((void)0)
+#define FG_SEEN_VALUE(VALUE) ((void)0)
+#define FG_BODY(NAME) static inline int fg_check_##NAME(PyObject *v, const fg_leaf *k)
+/* Kept out of the evaluation loop, whose entry would pay for their registers and stack on every call. */
+#define FG_LONG_BODY(NAME) static __attribute__((noinline)) int fg_check_##NAME(PyObject *v, const fg_leaf *k)
+#define FG_RELATION(NAME)                                                                                                                        \
+    static __attribute__((noinline)) int fg_check_##NAME(PyObject *const *values, const fg_node *ids, int64_t n,                                  \
+                                                         const fg_tensor_adaptor *const *adaptors)
+#endif
+
+#ifndef FG_BODY_HELPERS
+#define FG_BODY_HELPERS
+/* Of the constant's exact type, and not the same object. */
+static __attribute__((noinline, unused)) int fg_const_equals(PyObject *v, const fg_leaf *k)
+{
+    if (k->hi) { /* an int that fits */
+        int overflow = 0;
+        return PyLong_AsLongLongAndOverflow(v, &overflow) == k->lo && !overflow;
+    }
+    return fg_const_same_slow(v, (PyObject *)k->p);
+}
+
+/* -1: of a kind that has no builtin truth. */
+static inline int fg_truth_of(PyObject *v)
+{
+    PyTypeObject *type = Py_TYPE(v);
+    if (v == Py_None || v == Py_False)
+        return 0;
+    if (v == Py_True)
+        return 1;
+    if (type == &PyLong_Type)
+        return PyLong_Type.tp_as_number->nb_bool(v);
+    if (type == &PyFloat_Type)
+        return PyFloat_AS_DOUBLE(v) != 0.0;
+    if (type == &PyUnicode_Type)
+        return PyUnicode_GET_LENGTH(v) != 0;
+    if (type == &PyBytes_Type || type == &PyTuple_Type || type == &PyList_Type)
+        return Py_SIZE(v) != 0;
+    if (type == &PyDict_Type)
+        return PyDict_GET_SIZE(v) != 0;
+    if (type == &PySet_Type || type == &PyFrozenSet_Type)
+        return PySet_GET_SIZE(v) != 0;
+    return -1;
+}
+
+static inline Py_ssize_t fg_length_of(PyObject *v)
+{
+    if (PyTuple_Check(v) || PyList_Check(v) || PyBytes_Check(v))
+        return Py_SIZE(v);
+    if (PyDict_Check(v))
+        return PyDict_GET_SIZE(v);
+    if (PyUnicode_Check(v))
+        return PyUnicode_GET_LENGTH(v);
+    if (PyAnySet_Check(v))
+        return PySet_GET_SIZE(v);
+    return -1;
+}
+
+/* First pair of equal pointers: 1 and the two positions, 0 none, -1 out of memory. Few are compared pairwise; more go through an open-addressing
+ * set on the C stack; only sets beyond that size are allocated. */
+#define FG_SET_STACK 1024
+static inline int fg_pointers_repeat(const void *const *pointers, size_t n, size_t *one, size_t *other)
+{
+    if (n <= 6) {
+        for (size_t i = 1; i < n; i++) {
+            for (size_t j = 0; j < i; j++) {
+                if (pointers[i] == pointers[j]) {
+                    *one = j;
+                    *other = i;
+                    return 1;
+                }
+            }
+        }
+        return 0;
+    }
+    uint16_t small[FG_SET_STACK];
+    uint32_t *large = NULL;
+    size_t room = 16;
+    int answer = 0;
+    while (room < 2 * n)
+        room *= 2;
+    if (room > FG_SET_STACK) {
+        if ((large = fg_calloc(room, sizeof *large)) == NULL)
+            return -1;
+    } else {
+        memset(small, 0, room * sizeof *small);
+    }
+    unsigned shift = 64 - (unsigned)__builtin_ctzll(room);
+    for (size_t i = 0; i < n && !answer; i++) {
+        size_t slot = (size_t)(((uint64_t)(uintptr_t)pointers[i] * UINT64_C(0x9e3779b97f4a7c15)) >> shift);
+        for (;; slot = (slot + 1) & (room - 1)) {
+            size_t taken = large != NULL ? large[slot] : small[slot];
+            if (taken == 0)
+                break;
+            if (pointers[taken - 1] == pointers[i]) {
+                *one = taken - 1;
+                *other = i;
+                answer = 1;
+                break;
+            }
+        }
+        if (large != NULL)
+            large[slot] = (uint32_t)i + 1;
+        else
+            small[slot] = (uint16_t)(i + 1);
+    }
+    fg_free(large);
+    return answer;
+}
+
+static inline int fg_dict_keys_same(PyObject *dict, PyObject *keys)
+{
+    fg_dict_iter it = {0};
+    PyObject *key, *value;
+    Py_ssize_t n = PyTuple_GET_SIZE(keys);
+    if (PyDict_GET_SIZE(dict) != n)
+        return 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (!fg_dict_next(dict, &it, &key, &value) || !fg_const_same(PyTuple_GET_ITEM(keys, i), key))
+            return 0;
+    }
+    return !fg_dict_next(dict, &it, &key, &value);
+}
+#endif
+
+FG_BODY(PRESENT)
+{
+    (void)v, (void)k;
+    return 1;
+}
+
+FG_BODY(TYPE)
+{
+    if ((const void *)Py_TYPE(v) == k->p)
+        return 1;
+    FG_SEEN("%s", Py_TYPE(v)->tp_name);
+    return 0;
+}
+
+FG_BODY(ID)
+{
+    if ((const void *)v == k->p)
+        return 1;
+    FG_SEEN_VALUE(v);
+    return 0;
+}
+
+FG_BODY(NOT_NONE)
+{
+    (void)k;
+    if (v != Py_None)
+        return 1;
+    FG_SEEN("None");
+    return 0;
+}
+
+FG_BODY(CONST)
+{
+    if ((const void *)v == k->p || (Py_TYPE(v) == Py_TYPE((PyObject *)k->p) && fg_const_equals(v, k)))
+        return 1;
+    FG_SEEN_VALUE(v);
+    return 0;
+}
+
+FG_LONG_BODY(TRUTH)
+{
+    if (fg_truth_of(v) == (int)k->lo)
+        return 1;
+    FG_SEEN_VALUE(v);
+    return 0;
+}
+
+FG_LONG_BODY(LENGTH)
+{
+    Py_ssize_t length = fg_length_of(v);
+    if (length == k->lo && length >= 0)
+        return 1;
+    if (length < 0)
+        FG_SEEN("a %s", Py_TYPE(v)->tp_name);
+    else
+        FG_SEEN("length %zd", length);
+    return 0;
+}
+
+FG_LONG_BODY(DICT_HAS)
+{
+    PyObject *value;
+    if (PyDict_Check(v) && fg_dict_find(v, (PyObject *)k->p, (Py_hash_t)k->lo, &value) == FG_FIND_FOUND)
+        return 1;
+    FG_SEEN("%s without it", Py_TYPE(v)->tp_name);
+    return 0;
+}
+
+FG_LONG_BODY(DICT_LACKS)
+{
+    PyObject *value;
+    if (PyDict_Check(v) && fg_dict_find(v, (PyObject *)k->p, (Py_hash_t)k->lo, &value) == FG_FIND_ABSENT)
+        return 1;
+    FG_SEEN("%s that has it, or may have", Py_TYPE(v)->tp_name);
+    return 0;
+}
+
+FG_LONG_BODY(DICT_KEYS)
+{
+    if (PyDict_Check(v) && fg_dict_keys_same(v, (PyObject *)k->p))
+        return 1;
+    FG_SEEN_VALUE(v);
+    return 0;
+}
+
+FG_LONG_BODY(ATTR_HAS)
+{
+    PyObject *value;
+    if (fg_attr_find(v, (PyObject *)k->p, (Py_hash_t)k->lo, &value) == FG_FIND_FOUND)
+        return 1;
+    FG_SEEN("%s without it", Py_TYPE(v)->tp_name);
+    return 0;
+}
+
+FG_LONG_BODY(ATTR_LACKS)
+{
+    PyObject *value;
+    if (fg_attr_find(v, (PyObject *)k->p, (Py_hash_t)k->lo, &value) == FG_FIND_ABSENT)
+        return 1;
+    FG_SEEN("%s that has it, or may have", Py_TYPE(v)->tp_name);
+    return 0;
+}
+
+FG_LONG_BODY(FLOAT_NAN)
+{
+    (void)k;
+    if (PyFloat_CheckExact(v) && isnan(PyFloat_AS_DOUBLE(v)))
+        return 1;
+    FG_SEEN_VALUE(v);
+    return 0;
+}
+
+FG_LONG_BODY(INT_RANGE)
+{
+    if (PyLong_CheckExact(v)) {
+        int overflow = 0;
+        long long value = PyLong_AsLongLongAndOverflow(v, &overflow);
+        if (!overflow && value >= k->lo && value <= k->hi)
+            return 1;
+    }
+    FG_SEEN_VALUE(v);
+    return 0;
+}
+
+/* Fields that are compared and their names, in the order in which a difference is reported. */
+#define FG_META_FIELDS(F)                                                                                                                        \
+    F(ndim, "ndim")                                                                                                                              \
+    F(dtype, "dtype")                                                                                                                            \
+    F(keys, "key set")                                                                                                                           \
+    F(device_type, "device type")                                                                                                                \
+    F(device_index, "device index")                                                                                                              \
+    F(requires_grad, "requires_grad")                                                                                                            \
+    F(layout, "layout")
+
+#if FG_EXPLAIN
+static int fg_explain_meta(const fg_tensor_meta *seen, const fg_meta_record *want FG_WHY)
+#else
+static inline int fg_check_meta(const fg_tensor_meta *seen, const fg_meta_record *want)
+#endif
+{
+#define FG_META_FIELD(FIELD, NAME)                                                                                                               \
+    if (seen->FIELD != want->FIELD) {                                                                                                            \
+        FG_SEEN("%s %lld instead of %lld", NAME, (long long)seen->FIELD, (long long)want->FIELD);                                                \
+        return 0;                                                                                                                                \
+    }
+    FG_META_FIELDS(FG_META_FIELD)
+#undef FG_META_FIELD
+    for (int32_t i = 0; i < want->ndim; i++) {
+        if (seen->sizes[i] != want->dims[i]) {
+            FG_SEEN("size %lld instead of %lld in dimension %d", (long long)seen->sizes[i], (long long)want->dims[i], (int)i);
+            return 0;
+        }
+    }
+    for (int32_t i = 0; i < want->ndim; i++) {
+        if (seen->strides[i] != want->dims[want->ndim + i]) {
+            FG_SEEN("stride %lld instead of %lld in dimension %d", (long long)seen->strides[i], (long long)want->dims[want->ndim + i], (int)i);
+            return 0;
+        }
+    }
+    return 1;
+}
+
+FG_LONG_BODY(TENSOR)
+{
+    const fg_meta_record *want = k->p;
+    fg_tensor_meta seen;
+    const char *why_not = NULL;
+
+    if (Py_TYPE(v) != want->type || want->adaptor == NULL) {
+        FG_SEEN("%s", Py_TYPE(v)->tp_name);
+        return 0;
+    }
+    if (want->adaptor->read(want->adaptor, v, &seen, &why_not) != 1) {
+        FG_SEEN("a tensor that cannot be read%s%s", why_not != NULL ? ": " : "", why_not != NULL ? why_not : "");
+        return 0;
+    }
+#if FG_EXPLAIN
+    return fg_explain_meta(&seen, want, why);
+#else
+    return fg_check_meta(&seen, want);
+#endif
+}
+
+/* v is NULL: the state is on no source. */
+FG_LONG_BODY(TORCH_STATE)
+{
+    const fg_torch_state *want = k->p;
+    fg_torch_state seen;
+
+    (void)v;
+    memset(&seen, 0, sizeof seen);
+    if (fg_torch_state_read(&seen) != 1) {
+        FG_SEEN("a torch whose state cannot be read");
+        return 0;
+    }
+#define FG_STATE_FIELD(FIELD, NAME)                                                                                                              \
+    if (seen.FIELD != want->FIELD) {                                                                                                             \
+        FG_SEEN("%s %lld instead of %lld", NAME, (long long)seen.FIELD, (long long)want->FIELD);                                                 \
+        return 0;                                                                                                                                \
+    }
+    FG_STATE_FIELD(present, "torch present")
+    FG_STATE_FIELD(autograd, "autograd state (grad, inference and forward modes)")
+    FG_STATE_FIELD(keys_included, "included dispatch keys")
+    FG_STATE_FIELD(keys_excluded, "excluded dispatch keys")
+    FG_STATE_FIELD(function_mode_depth, "torch function modes")
+    FG_STATE_FIELD(function_disabled, "__torch_function__ switch")
+    FG_STATE_FIELD(default_device, "default device")
+    FG_STATE_FIELD(default_dtype, "default dtype")
+    FG_STATE_FIELD(autocast_dtype[0], "autocast on CPU")
+    FG_STATE_FIELD(autocast_dtype[1], "autocast on CUDA")
+#undef FG_STATE_FIELD
+    return 1;
+}
+
+/* ---- relations: values[ids[i]] are present ---- */
+
+FG_RELATION(SAME)
+{
+    (void)adaptors;
+    for (int64_t i = 1; i < n; i++) {
+        if (values[ids[i]] != values[ids[0]]) {
+            FG_SEEN("two objects (first and %lld.)", (long long)i + 1);
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Lists up to this long are gathered on the C stack. */
+#define FG_GATHER 256
+
+FG_RELATION(DISTINCT)
+{
+    const void *small[FG_GATHER], **all = small;
+    size_t one = 0, other = 0;
+
+    (void)adaptors;
+    if (n > FG_GATHER && (all = fg_malloc((size_t)n * sizeof *all)) == NULL)
+        return -1;
+    for (int64_t i = 0; i < n; i++)
+        all[i] = values[ids[i]];
+    int repeat = fg_pointers_repeat(all, (size_t)n, &one, &other);
+    if (all != small)
+        fg_free(all);
+    if (repeat == 1)
+        FG_SEEN("one object as number %zu and number %zu", one + 1, other + 1);
+    return repeat < 0 ? -1 : !repeat;
+}
+
+FG_RELATION(STORAGE_DISTINCT)
+{
+    const void *small[FG_GATHER], **all = small;
+    size_t one = 0, other = 0;
+    int repeat = 0;
+
+    if (n > FG_GATHER && (all = fg_malloc((size_t)n * sizeof *all)) == NULL)
+        return -1;
+    for (int64_t i = 0; i < n; i++) {
+        const fg_tensor_adaptor *adaptor = adaptors[i];
+        all[i] = adaptor != NULL && adaptor->storage != NULL ? adaptor->storage(values[ids[i]]) : NULL;
+        if (all[i] == NULL) {
+            FG_SEEN("number %lld has no storage that can be told", (long long)i + 1);
+            repeat = 1;
+            goto done;
+        }
+    }
+    repeat = fg_pointers_repeat(all, (size_t)n, &one, &other);
+    if (repeat == 1)
+        FG_SEEN("one storage under number %zu and number %zu", one + 1, other + 1);
+done:
+    if (all != small)
+        fg_free(all);
+    return repeat < 0 ? -1 : !repeat;
+}

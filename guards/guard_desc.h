@@ -1,0 +1,77 @@
+/* Purpose:   the guard description of one entry: what the tracer emits, what prints to and parses from text, what programs are built from.
+ * Model:     sources are nodes of a tree, interned so that each access path exists once; conditions sit on nodes; relations join several.
+ *            Outputs are the nodes whose values are the target's inputs, in order.
+ * Invariants: a parent's index is smaller than its child's. Adding an equal source, condition or output again gives the first one back.
+ * Threading: one thread at a time while it is built; immutable once an entry is published.
+ * Ownership: the description owns its keys and argument objects, except that what may be a user's object is held weakly where it can be
+ *            (see fg_desc_guard, kind ID and TYPE). It never holds a user's container.
+ */
+#ifndef FG_GUARD_DESC_H
+#define FG_GUARD_DESC_H
+
+#include "guards/guard_tensor.h"
+#include "guards/guard_view.h"
+#include <stdint.h>
+
+typedef enum fg_accessor {
+#define FG_ACCESSOR(NAME, TEXT, KEY) FG_ACC_##NAME,
+#include "guards/accessors.def"
+#undef FG_ACCESSOR
+    FG_N_ACCESSORS
+} fg_accessor;
+
+typedef enum fg_guard_kind {
+#define FG_GUARD(NAME, TEXT, ARG) FG_GUARD_##NAME,
+#include "guards/guard_kinds.def"
+#undef FG_GUARD
+    FG_N_GUARDS
+} fg_guard_kind;
+
+typedef struct fg_desc fg_desc;
+typedef int32_t fg_node; /* index of a source in its description */
+#define FG_NODE_NONE ((fg_node) - 1)
+
+/* Where in the user's code a condition was needed; code may be NULL. */
+typedef struct fg_origin {
+    FG_BORROWED PyCodeObject *code; /* the description takes its own reference to the file name only */
+    int line;
+} fg_origin;
+
+typedef struct fg_guard_arg {
+    PyObject *object;             /* OBJECT */
+    int64_t lo, hi;               /* INT uses lo */
+    const fg_tensor_meta *meta;   /* META: copied */
+    const fg_torch_state *state;  /* STATE: copied */
+} fg_guard_arg;
+
+fg_status fg_desc_new(fg_desc **out);
+void fg_desc_free(fg_desc *desc);
+
+/* Names of the view's slots and of the free variables, for text and messages: tuples of str (may be NULL). */
+void fg_desc_names_set(fg_desc *desc, FG_BORROWED PyObject *slot_names, FG_BORROWED PyObject *free_names);
+
+/* Intern a source. parent is FG_NODE_NONE for roots; key (a new reference is taken) or index according to the accessor's row. */
+fg_status fg_desc_source(fg_desc *desc, fg_accessor acc, fg_node parent, FG_BORROWED PyObject *key, int64_t index, fg_node *out);
+
+/* Add a condition on one source (FG_NODE_NONE for TORCH_STATE). For ID and TYPE an object with weak references is held weakly and its
+ * death invalidates the entry; immortals, types without weak references and C objects without them are held strongly. */
+fg_status fg_desc_guard(fg_desc *desc, fg_guard_kind kind, fg_node node, fg_guard_arg arg, fg_origin origin);
+
+/* Add a relation (SAME, DISTINCT, STORAGE_DISTINCT) over two or more sources. */
+fg_status fg_desc_relation(fg_desc *desc, fg_guard_kind kind, const fg_node *nodes, size_t n, fg_origin origin);
+
+/* The node's value is an input of the target; gives its position. */
+fg_status fg_desc_output(fg_desc *desc, fg_node node, uint32_t *position);
+uint32_t fg_desc_n_outputs(const fg_desc *desc);
+
+/* Undo log for graph breaks: everything added after the mark is taken back. */
+typedef struct fg_desc_mark {
+    uint32_t n_nodes, n_guards, n_outputs;
+} fg_desc_mark;
+fg_desc_mark fg_desc_mark_get(const fg_desc *desc);
+void fg_desc_rewind(fg_desc *desc, fg_desc_mark mark);
+
+/* Python expression of a source as the user would write it, like `self.cfg['lr']`. */
+FG_NEW PyObject *fg_desc_source_str(const fg_desc *desc, fg_node node);
+
+#endif

@@ -1,0 +1,213 @@
+/* Which conditions fail and what was seen instead: the walk of guard_walk.c with the explaining twins of the bodies. */
+#define FG_EXPLAIN 1
+#include "guards/guard_bodies.h"
+#include "guards/guard_read.h"
+
+#define BRIEF_MAX 60
+
+PyObject *fg_value_brief(PyObject *v)
+{
+    if (v == Py_None || v == Py_Ellipsis || fg_const_is_scalar(v)) {
+        PyObject *text = fg_object_text(v);
+        if (text != NULL && PyUnicode_GET_LENGTH(text) > BRIEF_MAX) {
+            PyObject *head = PyUnicode_Substring(text, 0, BRIEF_MAX);
+            Py_SETREF(text, head != NULL ? PyUnicode_FromFormat("%U...", head) : NULL);
+            Py_XDECREF(head);
+        }
+        return text;
+    }
+    if (PyType_Check(v))
+        return PyUnicode_FromFormat("class %s", ((PyTypeObject *)v)->tp_name);
+    if (PyFunction_Check(v) && PyUnicode_Check(((PyFunctionObject *)v)->func_qualname))
+        return PyUnicode_FromFormat("function %U", ((PyFunctionObject *)v)->func_qualname);
+    if (PyDict_CheckExact(v)) {
+        PyObject *keys = PyList_New(0), *key, *value;
+        fg_dict_iter it = {0};
+        for (int i = 0; keys != NULL && i < 8 && fg_dict_next(v, &it, &key, &value); i++) {
+            if (fg_text_take(keys, fg_key_is_plain(key) ? fg_object_text(key) : PyUnicode_FromFormat("<%s>", Py_TYPE(key)->tp_name)) < 0)
+                Py_CLEAR(keys);
+        }
+        PyObject *joined = fg_text_join(keys, ", ");
+        PyObject *text = joined != NULL ? PyUnicode_FromFormat("a dict of %zd: %U%s", PyDict_GET_SIZE(v), joined,
+                                                               PyDict_GET_SIZE(v) > 8 ? ", ..." : "")
+                                        : NULL;
+        Py_XDECREF(joined);
+        return text;
+    }
+    Py_ssize_t length = fg_length_of(v);
+    return length >= 0 ? PyUnicode_FromFormat("a %s of length %zd", Py_TYPE(v)->tp_name, length)
+                       : PyUnicode_FromFormat("a %s", Py_TYPE(v)->tp_name);
+}
+
+/* What can be done about it, where that is plain. */
+static const char *hint(const fg_guard_record *guard)
+{
+    switch ((fg_guard_kind)guard->kind) {
+    case FG_GUARD_CONST:
+        return "the value decided something while tracing: pass it as an array or tensor, or keep it the same";
+    case FG_GUARD_TENSOR:
+        return "a tensor of another shape, dtype or layout needs a version of its own";
+    case FG_GUARD_ID:
+        return "another object is found under this name: do not replace it between calls";
+    case FG_GUARD_DICT_KEYS:
+    case FG_GUARD_LENGTH:
+        return "a container of another length or with other keys needs a version of its own";
+    case FG_GUARD_TORCH_STATE:
+        return "grad mode, autocast, default dtype or device, or a mode differs from the time of tracing";
+    case FG_GUARD_SAME:
+    case FG_GUARD_DISTINCT:
+    case FG_GUARD_STORAGE_DISTINCT:
+        return "which arguments are one and the same object differs from the time of tracing";
+    case FG_GUARD_PRESENT:
+    case FG_GUARD_ABSENT:
+    case FG_GUARD_TYPE:
+    case FG_GUARD_NOT_NONE:
+    case FG_GUARD_TRUTH:
+    case FG_GUARD_DICT_HAS:
+    case FG_GUARD_DICT_LACKS:
+    case FG_GUARD_ATTR_HAS:
+    case FG_GUARD_ATTR_LACKS:
+    case FG_GUARD_FLOAT_NAN:
+    case FG_GUARD_INT_RANGE:
+    case FG_N_GUARDS:
+        break;
+    }
+    return NULL;
+}
+
+/* One line of the answer; seen is taken. */
+static int report(fg_walk *walk, const fg_guard_record *guard, PyObject *seen)
+{
+    PyObject *sentence = fg_guard_sentence(walk->desc, guard), *origin = fg_guard_origin_text(guard);
+    const char *advice = hint(guard);
+    int bad = -1;
+    if (seen != NULL && sentence != NULL && origin != NULL)
+        bad = fg_text_add(walk->context, "expected %U; saw %U%U%s%s", sentence, seen, origin, advice != NULL ? "; " : "",
+                          advice != NULL ? advice : "");
+    Py_XDECREF(seen);
+    Py_XDECREF(sentence);
+    Py_XDECREF(origin);
+    return bad;
+}
+
+static int explain_body(fg_walk *walk, const fg_guard_record *guard, PyObject *v, fg_why *why)
+{
+    const fg_leaf *k = &guard->leaf;
+
+    switch ((fg_guard_kind)guard->kind) {
+#define FG_LEAF_CASE(NAME)                                                                                                                       \
+    case FG_GUARD_##NAME:                                                                                                                        \
+        return fg_explain_##NAME(v, k, why);
+#define FG_CASE_NONE FG_LEAF_CASE
+#define FG_CASE_OBJECT FG_LEAF_CASE
+#define FG_CASE_INT FG_LEAF_CASE
+#define FG_CASE_RANGE FG_LEAF_CASE
+#define FG_CASE_META FG_LEAF_CASE
+#define FG_CASE_STATE FG_LEAF_CASE
+#define FG_CASE_NODES(NAME)                                                                                                                      \
+    case FG_GUARD_##NAME: {                                                                                                                      \
+        const fg_tensor_adaptor **adaptors = fg_calloc(guard->n_ids, sizeof *adaptors);                                                          \
+        if (adaptors == NULL)                                                                                                                    \
+            return -1;                                                                                                                           \
+        if (guard->kind == FG_GUARD_STORAGE_DISTINCT)                                                                                            \
+            fg_storage_adaptors(walk->desc, guard, adaptors);                                                                                    \
+        int one = fg_explain_##NAME(walk->values, k->p, k->lo, adaptors, why);                                                                   \
+        fg_free(adaptors);                                                                                                                       \
+        return one;                                                                                                                              \
+    }
+#define fg_explain_ABSENT(V, K, WHY) ((void)(V), (void)(K), (void)(WHY), 0)
+#define FG_GUARD(NAME, TEXT, ARG) FG_CASE_##ARG(NAME)
+#include "guards/guard_kinds.def"
+#undef FG_GUARD
+    case FG_N_GUARDS:
+        break;
+    }
+    return 0;
+}
+
+/* 1 or 0 as the check would say, -1 error. */
+static int explain_fact(fg_walk *walk, const fg_guard_record *guard, PyObject *v)
+{
+    fg_why why = {0};
+    int one = explain_body(walk, guard, v, &why);
+    if (one == 0) {
+        if (why.seen == NULL && !PyErr_Occurred())
+            why.seen = PyUnicode_FromString("something else");
+        return report(walk, guard, why.seen);
+    }
+    Py_XDECREF(why.seen);
+    if (one < 0 && !PyErr_Occurred())
+        PyErr_NoMemory();
+    return one;
+}
+
+/* A source that has no value where one is needed, or has one where none may be. */
+static int explain_unreadable(fg_walk *walk, fg_node node, int found)
+{
+    const fg_desc *desc = walk->desc;
+    const char *seen = found == FG_FIND_ABSENT ? "nothing there" : "an object in which it cannot be looked up";
+    int said = 0;
+
+    for (uint32_t i = walk->want.first[node]; i < walk->want.first[node + 1]; i++) {
+        const fg_guard_record *guard = &desc->guards[walk->want.by_node[i]];
+        PyObject *text = found == FG_FIND_FOUND ? fg_value_brief(walk->values[node]) : PyUnicode_FromString(seen);
+        if (report(walk, guard, text) < 0)
+            return -1;
+        said = 1;
+    }
+    if (said)
+        return 0;
+    PyObject *name = fg_desc_source_str(desc, node);
+    int bad = name == NULL || fg_text_add(walk->context, "expected %U to be there; saw %s", name, seen) < 0;
+    Py_XDECREF(name);
+    return bad ? -1 : 0;
+}
+
+static int explain_never(const fg_desc *desc, const fg_want *want, PyObject *list)
+{
+    int said = 0;
+    if (desc->dead)
+        return fg_text_add(list, "an object that these guards depend on no longer exists: they match nothing any more");
+    for (uint32_t i = 0; i < desc->n_holds; i++) {
+        if (desc->holds[i].label != NULL && (said = 1, fg_text_add(list, "expected %U, which names nothing here: it never matches", desc->holds[i].label) < 0))
+            return -1;
+    }
+    for (uint32_t i = 0; i < desc->n_nodes; i++) {
+        if (want->of_node[i] != (FG_WANT_PRESENT | FG_WANT_ABSENT))
+            continue;
+        PyObject *name = fg_desc_source_str(desc, (fg_node)i);
+        int bad = name == NULL || fg_text_add(list, "expected %U both to be there and not to be there", name) < 0;
+        Py_XDECREF(name);
+        if (bad)
+            return -1;
+        said = 1;
+    }
+    return said ? 0 : fg_text_add(list, "a condition needs a tensor reader or the exact type of an object with __slots__, which is not given: "
+                                        "these guards match nothing");
+}
+
+PyObject *fg_desc_explain(const fg_desc *desc, const fg_view *view)
+{
+    PyObject *list = PyList_New(0);
+    fg_walk walk = {.desc = desc, .view = view, .keep_going = 1, .fact = explain_fact, .unreadable = explain_unreadable, .context = list};
+    int ok = -1;
+
+    if (list == NULL)
+        return NULL;
+    if (fg_want_init(desc, &walk.want) != FG_OK)
+        PyErr_NoMemory();
+    else if (walk.want.never)
+        ok = explain_never(desc, &walk.want, list);
+    else
+        ok = fg_walk_run(&walk);
+    fg_eval held = {.held = walk.held, .n_held = walk.n_held};
+    fg_eval_release(&held);
+    fg_free(walk.values);
+    fg_free(walk.failed);
+    fg_want_fini(&walk.want);
+    if (ok == 0 && !walk.want.never && PyList_GET_SIZE(list) == 0 && fg_text_add(list, "the guards do not hold") < 0)
+        ok = -1;
+    if (ok < 0)
+        Py_CLEAR(list);
+    return list;
+}

@@ -1,0 +1,170 @@
+/* What a description holds, and how it learns that something held weakly has died.
+ *
+ * The callback of the weak references is a small C object. The interpreter calls it from inside deallocation and garbage collection, so it only
+ * stores: the description's flag, and whatever the entry's owner does in `invalidate` (a store, too). It answers None and allocates nothing: it is
+ * called by vectorcall.
+ *
+ * Which way an object is held:
+ *   a class made by a `class` statement or by C on the heap    weakly (dies with its module or function)
+ *   a static type, a scalar, a module function of C            strongly: it is there for the life of the process in practice
+ *   anything else with weak references                         weakly
+ *   a C object without them that refers to nothing mutable     strongly (dtypes, descriptors, code constants)
+ *   a container, cell, frame, instance without weak references refused: an entry must never keep it alive, and its address alone proves nothing
+ */
+#include "guards/guard_private.h"
+#include <string.h>
+
+typedef struct watch_object {
+    PyObject_HEAD
+    fg_desc *desc; /* NULL once the description is gone */
+    vectorcallfunc vectorcall;
+} watch_object;
+
+static PyObject *watch_call(PyObject *self, PyObject *const *args, size_t n, PyObject *kwnames)
+{
+    (void)args, (void)n, (void)kwnames;
+    fg_desc *desc = ((watch_object *)self)->desc;
+    if (desc != NULL) {
+        desc->dead = 1;
+        if (desc->invalidate != NULL)
+            desc->invalidate(desc->entry);
+    }
+    Py_RETURN_NONE;
+}
+
+static void watch_dealloc(PyObject *self)
+{
+    PyObject_Free(self);
+}
+
+static PyTypeObject watch_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "framegate._core._death_watch",
+    .tp_basicsize = sizeof(watch_object),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_vectorcall_offset = offsetof(watch_object, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_dealloc = watch_dealloc,
+};
+
+static PyObject *watch_get(fg_desc *desc)
+{
+    if (desc->watch == NULL) {
+        if (PyType_Ready(&watch_type) < 0)
+            return NULL;
+        watch_object *watch = PyObject_New(watch_object, &watch_type);
+        if (watch == NULL)
+            return NULL;
+        watch->desc = desc;
+        watch->vectorcall = watch_call;
+        desc->watch = (PyObject *)watch;
+    }
+    return desc->watch;
+}
+
+void fg_watch_forget(fg_desc *desc)
+{
+    if (desc->watch != NULL)
+        ((watch_object *)desc->watch)->desc = NULL;
+    Py_CLEAR(desc->watch);
+}
+
+/* 1 for instances of classes made by a `class` statement: their deallocator is the interpreter's own for such classes, which any of them shows. */
+static int is_python_class(PyTypeObject *type)
+{
+    static destructor dealloc;
+    if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE))
+        return 0;
+    if (dealloc == NULL) {
+        static PyType_Slot slots[] = {{0, NULL}};
+        static PyType_Spec spec = {"framegate._core._plain", 0, 0, Py_TPFLAGS_DEFAULT, slots};
+        PyObject *plain = PyType_FromSpec(&spec);
+        if (plain == NULL) {
+            PyErr_Clear();
+            return 1;
+        }
+        dealloc = ((PyTypeObject *)plain)->tp_dealloc;
+        Py_DECREF(plain);
+    }
+    return type->tp_dealloc == dealloc;
+}
+
+static int is_descriptor(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    return type == &PyMethodDescr_Type || type == &PyClassMethodDescr_Type || type == &PyGetSetDescr_Type || type == &PyMemberDescr_Type ||
+           type == &PyWrapperDescr_Type || type == &PyProperty_Type || type == &PyStaticMethod_Type || type == &PyClassMethod_Type;
+}
+
+typedef enum hold_class { HOLD_REFUSED, HOLD_STRONG, HOLD_WEAK } hold_class;
+
+static hold_class hold_classify(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+
+    if (PyType_Check(object))
+        return ((PyTypeObject *)object)->tp_flags & Py_TPFLAGS_HEAPTYPE ? HOLD_WEAK : HOLD_STRONG;
+    if (fg_const_is_scalar(object))
+        return HOLD_STRONG;
+    if (PyCFunction_CheckExact(object)) {
+        PyObject *self = PyCFunction_GET_SELF(object);
+        if (self == NULL || PyModule_Check(self))
+            return HOLD_STRONG;
+    }
+    if (PyTuple_CheckExact(object)) {
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); i++) {
+            if (hold_classify(PyTuple_GET_ITEM(object, i)) != HOLD_STRONG)
+                return HOLD_REFUSED;
+        }
+        return HOLD_STRONG;
+    }
+    if (PyType_SUPPORTS_WEAKREFS(type))
+        return HOLD_WEAK;
+    if (PyList_Check(object) || PyDict_Check(object) || PyByteArray_Check(object) || PyAnySet_Check(object) || PyTuple_Check(object) ||
+        is_python_class(type))
+        return HOLD_REFUSED;
+    if (!PyType_IS_GC(type) || is_descriptor(object))
+        return HOLD_STRONG;
+    return HOLD_REFUSED;
+}
+
+fg_status fg_hold_take(fg_desc *desc, PyObject *object, fg_hold_mode mode, int32_t *out)
+{
+    hold_class how = mode == FG_HOLD_VALUE && !PyType_Check(object) ? HOLD_STRONG : hold_classify(object);
+    if (how == HOLD_REFUSED)
+        return FG_ERR_UNSUPPORTED;
+    if (fg_grow(&desc->holds, &desc->cap_holds, desc->n_holds + 1, sizeof *desc->holds) != FG_OK)
+        return FG_ERR_NOMEM;
+
+    fg_hold hold = {.raw = object};
+    if (how == HOLD_STRONG) {
+        hold.ref = Py_NewRef(object);
+    } else {
+        PyObject *watch = watch_get(desc);
+        hold.weak = 1;
+        hold.ref = watch != NULL ? PyWeakref_NewRef(object, watch) : NULL;
+        if (hold.ref == NULL)
+            return FG_ERR_PYTHON;
+    }
+    *out = (int32_t)desc->n_holds;
+    desc->holds[desc->n_holds++] = hold;
+    return FG_OK;
+}
+
+fg_status fg_hold_unbound(fg_desc *desc, PyObject *label, int32_t *out)
+{
+    if (fg_grow(&desc->holds, &desc->cap_holds, desc->n_holds + 1, sizeof *desc->holds) != FG_OK)
+        return FG_ERR_NOMEM;
+    *out = (int32_t)desc->n_holds;
+    desc->holds[desc->n_holds++] = (fg_hold){.label = Py_NewRef(label)};
+    return FG_OK;
+}
+
+void fg_hold_pop_to(fg_desc *desc, uint32_t n)
+{
+    while (desc->n_holds > n) {
+        /* Dropping may run the destructor of a user's object only for what was held strongly, which is never a user's object. */
+        fg_hold hold = desc->holds[--desc->n_holds];
+        Py_XDECREF(hold.ref);
+        Py_XDECREF(hold.label);
+    }
+}

@@ -1,0 +1,195 @@
+/* Purpose:   one body per accessor: from a parent's value to the value of its child.
+ * Model:     FOUND gives a value, ABSENT says that a legal parent has none, UNDECIDED that the parent is not of a kind that could have one (or
+ *            that only a user's code could tell); then every condition fails, ABSENT too.
+ * Invariants: pure: reads memory only, after it has looked at the parent's type itself. SLOT_ATTR is the exception: it may be read only after
+ *            a fact has proven the parent's exact type. GETATTR runs Python and gives a new reference; it is not here.
+ * Threading: the GIL is held.
+ * Ownership: values are borrowed from their parents.
+ */
+#ifndef FG_GUARD_READ_H
+#define FG_GUARD_READ_H
+
+#include "guards/guard_desc.h"
+#include "runtime/cpython/dict.h"
+
+#define FG_READ(NAME)                                                                                                                            \
+    static inline fg_find fg_read_##NAME(const fg_view *view, PyObject *parent, PyObject *key, int64_t n, PyObject **value)
+#define FG_UNUSED_READ ((void)view, (void)parent, (void)key, (void)n)
+
+static inline fg_find fg_read_pointer(PyObject *object, PyObject **value)
+{
+    *value = object;
+    return object != NULL ? FG_FIND_FOUND : FG_FIND_ABSENT;
+}
+
+FG_READ(ARG)
+{
+    FG_UNUSED_READ;
+    return n < view->n_slots ? fg_read_pointer(view->slots[n], value) : FG_FIND_ABSENT;
+}
+
+FG_READ(FREEVAR)
+{
+    FG_UNUSED_READ;
+    PyObject *closure = view->closure;
+    if (closure == NULL || n >= PyTuple_GET_SIZE(closure))
+        return FG_FIND_ABSENT;
+    return fg_read_pointer(PyTuple_GET_ITEM(closure, n), value);
+}
+
+FG_READ(GLOBALS)
+{
+    FG_UNUSED_READ;
+    return fg_read_pointer(view->globals, value);
+}
+
+FG_READ(BUILTINS)
+{
+    FG_UNUSED_READ;
+    return fg_read_pointer(view->builtins, value);
+}
+
+FG_READ(FUNC)
+{
+    FG_UNUSED_READ;
+    return fg_read_pointer(view->func, value);
+}
+
+/* key is the object, or the weak reference to it when n is 1. */
+FG_READ(CONST)
+{
+    FG_UNUSED_READ;
+    PyObject *object = n ? PyWeakref_GET_OBJECT(key) : key;
+    if (n && object == Py_None)
+        return FG_FIND_UNDECIDED;
+    return fg_read_pointer(object, value);
+}
+
+FG_READ(CELL_CONTENTS)
+{
+    FG_UNUSED_READ;
+    return PyCell_Check(parent) ? fg_read_pointer(PyCell_GET(parent), value) : FG_FIND_UNDECIDED;
+}
+
+/* n is the key's hash. */
+FG_READ(DICT_ITEM)
+{
+    FG_UNUSED_READ;
+    return PyDict_Check(parent) ? fg_dict_find(parent, key, (Py_hash_t)n, value) : FG_FIND_UNDECIDED;
+}
+
+FG_READ(LIST_ITEM)
+{
+    FG_UNUSED_READ;
+    if (!PyList_Check(parent))
+        return FG_FIND_UNDECIDED;
+    Py_ssize_t size = PyList_GET_SIZE(parent);
+    if (n < 0)
+        n += size;
+    return n >= 0 && n < size ? fg_read_pointer(PyList_GET_ITEM(parent, n), value) : FG_FIND_ABSENT;
+}
+
+FG_READ(TUPLE_ITEM)
+{
+    FG_UNUSED_READ;
+    if (!PyTuple_Check(parent))
+        return FG_FIND_UNDECIDED;
+    Py_ssize_t size = PyTuple_GET_SIZE(parent);
+    if (n < 0)
+        n += size;
+    return n >= 0 && n < size ? fg_read_pointer(PyTuple_GET_ITEM(parent, n), value) : FG_FIND_ABSENT;
+}
+
+FG_READ(TYPE)
+{
+    FG_UNUSED_READ;
+    return fg_read_pointer((PyObject *)Py_TYPE(parent), value);
+}
+
+FG_READ(TYPE_LOOKUP)
+{
+    FG_UNUSED_READ;
+    return PyType_Check(parent) ? fg_type_find((PyTypeObject *)parent, key, (Py_hash_t)n, value) : FG_FIND_UNDECIDED;
+}
+
+FG_READ(INSTANCE_ATTR)
+{
+    FG_UNUSED_READ;
+    return fg_attr_find(parent, key, (Py_hash_t)n, value);
+}
+
+FG_READ(SLOT_ATTR)
+{
+    FG_UNUSED_READ;
+    return fg_read_pointer(*(PyObject **)((char *)parent + n), value);
+}
+
+FG_READ(MODULE_DICT)
+{
+    FG_UNUSED_READ;
+    return PyModule_Check(parent) ? fg_read_pointer(PyModule_GetDict(parent), value) : FG_FIND_UNDECIDED;
+}
+
+#define FG_READ_FUNC_FIELD(NAME, FIELD)                                                                                                          \
+    FG_READ(NAME)                                                                                                                                \
+    {                                                                                                                                            \
+        FG_UNUSED_READ;                                                                                                                          \
+        return PyFunction_Check(parent) ? fg_read_pointer(((PyFunctionObject *)parent)->FIELD, value) : FG_FIND_UNDECIDED;                       \
+    }
+FG_READ_FUNC_FIELD(FUNC_CODE, func_code)
+FG_READ_FUNC_FIELD(FUNC_DEFAULTS, func_defaults)
+FG_READ_FUNC_FIELD(FUNC_KWDEFAULTS, func_kwdefaults)
+FG_READ_FUNC_FIELD(FUNC_CLOSURE, func_closure)
+FG_READ_FUNC_FIELD(FUNC_GLOBALS, func_globals)
+FG_READ_FUNC_FIELD(FUNC_BUILTINS, func_builtins)
+
+FG_READ(METHOD_FUNC)
+{
+    FG_UNUSED_READ;
+    return PyMethod_Check(parent) ? fg_read_pointer(PyMethod_GET_FUNCTION(parent), value) : FG_FIND_UNDECIDED;
+}
+
+FG_READ(METHOD_SELF)
+{
+    FG_UNUSED_READ;
+    return PyMethod_Check(parent) ? fg_read_pointer(PyMethod_GET_SELF(parent), value) : FG_FIND_UNDECIDED;
+}
+
+FG_READ(RANGE_PART)
+{
+    FG_UNUSED_READ;
+    return PyRange_Check(parent) ? fg_read_pointer(fg_range_part(parent, (int)n), value) : FG_FIND_UNDECIDED;
+}
+
+FG_READ(SLICE_PART)
+{
+    FG_UNUSED_READ;
+    if (!PySlice_Check(parent))
+        return FG_FIND_UNDECIDED;
+    PySliceObject *slice = (PySliceObject *)parent;
+    return fg_read_pointer(n == 0 ? slice->start : n == 1 ? slice->stop : slice->step, value);
+}
+
+FG_READ(DESCR_FUNC)
+{
+    FG_UNUSED_READ;
+    if (!Py_IS_TYPE(parent, &PyStaticMethod_Type) && !Py_IS_TYPE(parent, &PyClassMethod_Type))
+        return FG_FIND_UNDECIDED;
+    return fg_read_pointer(fg_descr_func(parent), value);
+}
+
+FG_READ(PROPERTY_PART)
+{
+    FG_UNUSED_READ;
+    return Py_IS_TYPE(parent, &PyProperty_Type) ? fg_read_pointer(fg_property_part(parent, (int)n), value) : FG_FIND_UNDECIDED;
+}
+
+/* GETATTR: FOUND with a new reference, ABSENT for AttributeError, UNDECIDED for any other Exception (both cleared), -2 with the exception set for
+ * MemoryError and what is no Exception. No exception may be pending when it is called. */
+#define FG_READ_ERROR (-2)
+int fg_read_getattr(PyObject *parent, PyObject *name, FG_NEW PyObject **value);
+
+/* The pure ones through one call, for walkers that are no hot path. GETATTR is UNDECIDED here. */
+fg_find fg_read_any(fg_accessor acc, const fg_view *view, PyObject *parent, PyObject *key, int64_t n, PyObject **value);
+
+#endif

@@ -1,0 +1,41 @@
+#include "guards/guard_tensor.h"
+#include "guards/adaptor_dlpack.h"
+#include "guards/adaptor_numpy_init.h"
+#include "guards/adaptor_numpy.h"
+#include "guards/adaptor_torch.h"
+
+int fg_tensor_meta_same(const fg_tensor_meta *a, const fg_tensor_meta *b)
+{
+    if (a->type != b->type || a->keys != b->keys || a->dtype != b->dtype || a->device_type != b->device_type ||
+        a->device_index != b->device_index || a->requires_grad != b->requires_grad || a->layout != b->layout || a->ndim != b->ndim)
+        return 0;
+    if (a->ndim <= 0)
+        return a->ndim == 0;
+    size_t bytes = (size_t)a->ndim * sizeof *a->sizes;
+    return memcmp(a->sizes, b->sizes, bytes) == 0 && memcmp(a->strides, b->strides, bytes) == 0;
+}
+
+int fg_tensor_adaptor_is_pure(const fg_tensor_adaptor *adaptor)
+{
+    if (adaptor == fg_torch_adaptor)
+        return fg_torch_layer_now() == FG_TORCH_RAW || fg_torch_layer_now() == FG_TORCH_CABI;
+    /* A library's DLPack function is its own code: it raises where it refuses, and is only expected, not known, to run no Python. */
+    return adaptor == fg_numpy_adaptor;
+}
+
+fg_status fg_tensor_init(void)
+{
+    return fg_numpy_init();
+}
+
+const fg_tensor_adaptor *fg_tensor_adaptor_find(PyTypeObject *type)
+{
+    if (type == fg_numpy_array_type)
+        return fg_numpy_adaptor;
+    /* Subclasses of ndarray export DLPack in no way that keeps their own rules: they are no tensors to us. */
+    if (fg_numpy_array_type != NULL && PyType_IsSubtype(type, fg_numpy_array_type))
+        return NULL;
+    if (fg_torch_type_is_family(type))
+        return fg_torch_adaptor_find(type);
+    return fg_dlpack_adaptor_find(type);
+}

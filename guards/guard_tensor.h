@@ -1,0 +1,77 @@
+/* Purpose:   tensor metadata and its readers, one adaptor per tensor type, without linking any framework.
+ * Model:     an adaptor reads the metadata of one object into a flat struct; guards compare fields; the tracer records them.
+ * Invariants: read never runs Python, allocates or raises for an object that the adaptor accepted; sizes and strides point into the tensor or
+ *            into the struct's own storage and are valid until the tensor changes.
+ * Threading: the GIL is held.
+ * Ownership: nothing is owned by a meta; fg_desc copies what it records.
+ */
+#ifndef FG_GUARD_TENSOR_H
+#define FG_GUARD_TENSOR_H
+
+#include "runtime/base/status.h"
+#include <Python.h>
+#include <stdint.h>
+
+#define FG_TENSOR_MAX_DIM 64
+
+typedef struct fg_tensor_adaptor fg_tensor_adaptor;
+
+typedef struct fg_tensor_meta {
+    const fg_tensor_adaptor *adaptor;
+    PyTypeObject *type;
+    uint64_t keys;        /* torch: dispatch key set; numpy: flags that matter (byte order, writeable); else 0 */
+    int32_t dtype;        /* the library's own number: NPY_TYPES, c10 ScalarType, DLPack code<<16|bits<<8|lanes */
+    int16_t device_type;  /* DLPack / c10 device type; CPU is as the library says */
+    int16_t device_index;
+    uint8_t requires_grad;
+    uint8_t layout;
+    int32_t ndim;
+    const int64_t *sizes;   /* ndim elements */
+    const int64_t *strides; /* ndim elements; in bytes for numpy, in elements for torch and DLPack */
+    int64_t own[2 * FG_TENSOR_MAX_DIM]; /* storage for readers that must copy; last so that plain readers never touch it */
+} fg_tensor_meta;
+
+/* 1 read; 0 not a tensor this adaptor can describe (guards: mismatch; tracer: break with *why, a static string). */
+typedef int (*fg_tensor_read)(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_meta *meta, const char **why);
+
+struct fg_tensor_adaptor {
+    const char *name;        /* "numpy", "torch", a library's own */
+    const char *layer;       /* which way of reading is in use, for `doctor` */
+    fg_tensor_read read;     /* for guards: pure */
+    fg_tensor_read record;   /* for the tracer: read plus every check that a capture needs (kind of keys, subclass, symbolic …) */
+    const void *(*storage)(PyObject *object); /* address that identifies the storage, NULL: unknown; never materialises copy-on-write */
+    FG_NEW PyObject *(*dtype_object)(const fg_tensor_meta *meta); /* library dtype object, for explanations and examples */
+};
+
+/* Same type, keys, dtype, device, requires_grad, layout, sizes and strides. */
+int fg_tensor_meta_same(const fg_tensor_meta *a, const fg_tensor_meta *b);
+
+/* 1 if read of this adaptor is pure right now: memory reads or a C interface that can neither run Python nor raise. */
+int fg_tensor_adaptor_is_pure(const fg_tensor_adaptor *adaptor);
+
+/* Import NumPy's C interface; once per process, before any find. FG_ERR_PYTHON: no usable NumPy. */
+fg_status fg_tensor_init(void);
+
+/* Add tensor_layers(), read(obj) and torch_state() to the extension module; calls fg_tensor_init. */
+fg_status fg_tensor_module_init(PyObject *module);
+
+/* The adaptor for this exact type, NULL if it is no tensor type we know. First sight of torch sets its adaptor up. */
+const fg_tensor_adaptor *fg_tensor_adaptor_find(PyTypeObject *type);
+
+/* Thread-local state of torch that an entry depends on. Without torch all zero, always equal. */
+typedef struct fg_torch_state {
+    uint64_t keys_included, keys_excluded; /* raw thread-local dispatch key words */
+    int64_t default_device;                /* (type << 16 | index) as torch hashes it, under torch.set_default_device or `with torch.device`; else -1 */
+    uint8_t autograd;                      /* the AutogradState byte: grad, inference, forward grad, multithreading, view replay */
+    uint8_t function_mode_depth;
+    uint8_t function_disabled;             /* 0 enabled, 1 subclasses off, 2 all off */
+    int8_t default_dtype;
+    int8_t autocast_dtype[2];              /* CPU, CUDA; -1 where autocast is off */
+    uint8_t present;                       /* 0: torch is not loaded */
+    uint8_t reserved;                      /* always 0; makes the struct comparable with memcmp */
+} fg_torch_state;
+
+/* Read the state now. 1 read, 0 torch is loaded but its state cannot be read here (the tracer then breaks). */
+int fg_torch_state_read(fg_torch_state *state);
+
+#endif

@@ -1,0 +1,270 @@
+/* Evaluation of one description as it is written, source by source: the plain way that the merged program is tested against, GuardTree.check, and,
+ * with another function for a condition, the explanation.
+ *
+ * 1. Pure pass: each source that takes part is read after its parent and after the conditions on the parent; then relations and state.
+ * 2. If any source is impure: the pure values it starts from are held, and the impure sources are read, each value held.
+ * 3. Then the pure pass once more, since Python ran; what the impure sources started from must be the very objects that are found again.
+ */
+#define FG_EXPLAIN 0
+#include "guards/guard_bodies.h"
+#include "guards/guard_read.h"
+
+static PyObject *node_key(const fg_desc *desc, const fg_node_record *node, int64_t *n)
+{
+    switch (fg_accessor_key(node->acc)) {
+    case FG_KEY_NONE:
+    case FG_KEY_INDEX:
+        *n = node->index;
+        return NULL;
+    case FG_KEY_NAME:
+    case FG_KEY_OBJECT:
+        break;
+    }
+    *n = node->hash;
+    if (node->acc == FG_ACC_CONST) {
+        *n = 0;
+        return node->hold >= 0 ? fg_hold_get(&desc->holds[node->hold]) : NULL;
+    }
+    return node->key;
+}
+
+static int read_node(const fg_walk *walk, fg_node index, PyObject **value)
+{
+    const fg_desc *desc = walk->desc;
+    const fg_node_record *node = &desc->nodes[index];
+    PyObject *parent = NULL;
+    int64_t n = 0;
+
+    if (node->parent >= 0 && ((parent = walk->values[node->parent]) == NULL || walk->failed[node->parent]))
+        return FG_FIND_UNDECIDED;
+    PyObject *key = node_key(desc, node, &n);
+    if (key == NULL && fg_accessor_key(node->acc) >= FG_KEY_NAME)
+        return FG_FIND_UNDECIDED; /* unbound */
+    if (node->acc == FG_ACC_GETATTR)
+        return fg_read_getattr(parent, key, value);
+    if (node->acc == FG_ACC_SLOT_ATTR) {
+        const PyTypeObject *type = fg_desc_type_of(desc, node->parent);
+        if (Py_TYPE(parent) != type || !fg_slot_is_member(type, node->index))
+            return FG_FIND_UNDECIDED;
+    }
+    return fg_read_any(node->acc, walk->view, parent, key, n, value);
+}
+
+static int hold_value(fg_walk *walk, PyObject *value)
+{
+    walk->held[walk->n_held++] = value;
+    return 0;
+}
+
+/* Read the source and put its conditions to the value. 1, 0, -1. */
+static int walk_node(fg_walk *walk, fg_node index)
+{
+    const fg_node_record *node = &walk->desc->nodes[index];
+    uint8_t want = walk->want.of_node[index];
+    PyObject *value = NULL;
+    int ok = 1;
+
+    walk->values[index] = NULL;
+    walk->failed[index] = 0;
+    if (want == 0)
+        return 1;
+    int found = read_node(walk, index, &value);
+    if (found == FG_READ_ERROR)
+        return -1;
+    if (found == FG_FIND_FOUND) {
+        if (node->impure)
+            hold_value(walk, node->acc == FG_ACC_GETATTR ? value : Py_NewRef(value));
+        walk->values[index] = value;
+    }
+    if (want & FG_WANT_ABSENT)
+        ok = found == FG_FIND_ABSENT;
+    if (want & FG_WANT_PRESENT)
+        ok = ok && found == FG_FIND_FOUND;
+    if (!ok) {
+        walk->failed[index] = 1;
+        return walk->unreadable != NULL && (node->parent < 0 || !walk->failed[node->parent]) ? walk->unreadable(walk, index, found) : 0;
+    }
+    if (found != FG_FIND_FOUND)
+        return 1;
+    for (uint32_t i = walk->want.first[index]; i < walk->want.first[index + 1]; i++) {
+        int one = walk->fact(walk, &walk->desc->guards[walk->want.by_node[i]], value);
+        if (one < 0)
+            return -1;
+        if (one == 0) {
+            walk->failed[index] = 1;
+            ok = 0;
+            if (!walk->keep_going)
+                return 0;
+        }
+    }
+    return ok;
+}
+
+static int relation_is_impure(const fg_desc *desc, const fg_guard_record *guard)
+{
+    for (uint32_t i = 0; i < guard->n_ids; i++) {
+        if (desc->nodes[((const fg_node *)guard->owned)[i]].impure)
+            return 1;
+    }
+    return 0;
+}
+
+static int walk_pass(fg_walk *walk, int impure)
+{
+    const fg_desc *desc = walk->desc;
+    int ok = 1;
+
+    for (uint32_t i = 0; i < desc->n_nodes; i++) {
+        if (desc->nodes[i].impure != impure)
+            continue;
+        int one = walk_node(walk, (fg_node)i);
+        if (one < 0)
+            return -1;
+        ok &= one;
+        if (!ok && !walk->keep_going)
+            return 0;
+    }
+    for (uint32_t i = walk->want.first[desc->n_nodes]; i < walk->want.first[desc->n_nodes + 1]; i++) {
+        const fg_guard_record *guard = &desc->guards[walk->want.by_node[i]];
+        int readable = 1;
+        if (relation_is_impure(desc, guard) != impure)
+            continue;
+        for (uint32_t k = 0; k < guard->n_ids; k++) {
+            fg_node id = ((const fg_node *)guard->owned)[k];
+            readable = readable && walk->values[id] != NULL && !walk->failed[id];
+        }
+        int one = readable ? walk->fact(walk, guard, NULL) : 0;
+        if (one < 0)
+            return -1;
+        ok &= one;
+        if (!ok && !walk->keep_going)
+            return 0;
+    }
+    return ok;
+}
+
+void fg_storage_adaptors(const fg_desc *desc, const fg_guard_record *guard, const fg_tensor_adaptor **out)
+{
+    for (uint32_t i = 0; i < guard->n_ids; i++) {
+        const fg_meta_record *meta = fg_desc_meta_of(desc, ((const fg_node *)guard->owned)[i]);
+        out[i] = meta != NULL ? meta->adaptor : NULL;
+    }
+}
+
+int fg_walk_run(fg_walk *walk)
+{
+    const fg_desc *desc = walk->desc;
+    uint32_t n = desc->n_nodes, n_impure = 0, n_starts = 0;
+    PyObject *type = NULL, *value = NULL, *traceback = NULL;
+    PyObject **starts = NULL;
+    int ok = -1;
+
+    walk->values = fg_calloc(n + 1, sizeof *walk->values);
+    walk->failed = fg_calloc(n + 1, 1);
+    for (uint32_t i = 0; i < n; i++)
+        n_impure += desc->nodes[i].impure && walk->want.of_node[i] != 0;
+    walk->held = fg_calloc(2 * (size_t)n + 1, sizeof *walk->held);
+    starts = n_impure > 0 ? fg_calloc(n + 1, sizeof *starts) : NULL;
+    if (walk->values == NULL || walk->failed == NULL || walk->held == NULL || (n_impure > 0 && starts == NULL)) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    if (n_impure > 0)
+        PyErr_Fetch(&type, &value, &traceback);
+    ok = walk_pass(walk, 0);
+    if (n_impure == 0 || ok < 0 || (ok == 0 && !walk->keep_going))
+        goto done;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const fg_node_record *node = &desc->nodes[i];
+        if (node->impure && walk->want.of_node[i] != 0 && node->parent >= 0 && !desc->nodes[node->parent].impure &&
+            starts[node->parent] == NULL && walk->values[node->parent] != NULL) {
+            starts[node->parent] = walk->values[node->parent];
+            hold_value(walk, Py_NewRef(starts[node->parent]));
+            n_starts++;
+        }
+    }
+    int impure_ok = walk_pass(walk, 1);
+    if (impure_ok <= 0 || walk->keep_going) {
+        ok = impure_ok < 0 ? -1 : ok & impure_ok;
+        goto done;
+    }
+    ok = walk_pass(walk, 0);
+    for (uint32_t i = 0; i < n && ok > 0 && n_starts > 0; i++)
+        ok = starts[i] == NULL || starts[i] == walk->values[i];
+    if (ok > 0 && desc->dead)
+        ok = 0;
+done:
+    if (ok < 0 && type != NULL) {
+        Py_DECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+    } else if (type != NULL) {
+        PyErr_Restore(type, value, traceback);
+    }
+    fg_free(starts);
+    return ok;
+}
+
+static int check_fact(fg_walk *walk, const fg_guard_record *guard, PyObject *v)
+{
+    const fg_leaf *leaf = &guard->leaf;
+
+    switch ((fg_guard_kind)guard->kind) {
+#define FG_LEAF_CASE(NAME)                                                                                                                       \
+    case FG_GUARD_##NAME:                                                                                                                        \
+        return fg_check_##NAME(v, leaf);
+#define FG_CASE_NONE(NAME) FG_LEAF_CASE(NAME)
+#define FG_CASE_OBJECT(NAME) FG_LEAF_CASE(NAME)
+#define FG_CASE_INT(NAME) FG_LEAF_CASE(NAME)
+#define FG_CASE_RANGE(NAME) FG_LEAF_CASE(NAME)
+#define FG_CASE_META(NAME) FG_LEAF_CASE(NAME)
+#define FG_CASE_STATE(NAME) FG_LEAF_CASE(NAME)
+#define FG_CASE_NODES(NAME)                                                                                                                      \
+    case FG_GUARD_##NAME: {                                                                                                                      \
+        const fg_tensor_adaptor *small[FG_GATHER], **adaptors = small;                                                                           \
+        if (guard->n_ids > FG_GATHER && (adaptors = fg_malloc(guard->n_ids * sizeof *adaptors)) == NULL)                                         \
+            return PyErr_NoMemory(), -1;                                                                                                         \
+        if (guard->kind == FG_GUARD_STORAGE_DISTINCT)                                                                                            \
+            fg_storage_adaptors(walk->desc, guard, adaptors);                                                                                    \
+        int one = fg_check_##NAME(walk->values, leaf->p, leaf->lo, adaptors);                                                                    \
+        if (adaptors != small)                                                                                                                   \
+            fg_free(adaptors);                                                                                                                   \
+        return one < 0 ? (PyErr_NoMemory(), -1) : one;                                                                                           \
+    }
+#define fg_check_ABSENT(V, K) ((void)(V), (void)(K), 0)
+#define FG_GUARD(NAME, TEXT, ARG) FG_CASE_##ARG(NAME)
+#include "guards/guard_kinds.def"
+#undef FG_GUARD
+    case FG_N_GUARDS:
+        break;
+    }
+    return 0;
+}
+
+int fg_desc_check_values(const fg_desc *desc, const fg_view *view, PyObject ***values, PyObject ***held, uint32_t *n_held)
+{
+    fg_walk walk = {.desc = desc, .view = view, .fact = check_fact};
+    int ok = 0;
+
+    if (fg_want_init(desc, &walk.want) != FG_OK)
+        return PyErr_NoMemory(), -1;
+    if (!walk.want.never)
+        ok = fg_walk_run(&walk);
+    *values = walk.values;
+    *held = walk.held;
+    *n_held = walk.n_held;
+    fg_free(walk.failed);
+    fg_want_fini(&walk.want);
+    return ok;
+}
+
+int fg_desc_check(const fg_desc *desc, const fg_view *view)
+{
+    PyObject **values = NULL;
+    fg_eval held = {0};
+    int ok = fg_desc_check_values(desc, view, &values, &held.held, &held.n_held);
+    fg_eval_release(&held);
+    fg_free(values);
+    return ok;
+}

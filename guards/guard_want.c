@@ -1,0 +1,113 @@
+/* What an entry needs of each of its sources: a value, an absence, or nothing; worked out from the conditions before any evaluation. */
+#include "guards/guard_private.h"
+#include <structmember.h>
+#include <string.h>
+
+int fg_slot_is_member(const PyTypeObject *type, int64_t offset)
+{
+    PyObject *mro = type->tp_mro;
+    if (mro == NULL || offset < (int64_t)sizeof(PyObject) || offset > type->tp_basicsize - (int64_t)sizeof(PyObject *))
+        return 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); i++) {
+        PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(mro, i);
+        Py_ssize_t at = 0;
+        PyObject *name, *value;
+        /* tp_members of a class with __slots__ is not kept by the interpreter; the descriptors in its dict are. */
+        while (base->tp_dict != NULL && PyDict_Next(base->tp_dict, &at, &name, &value)) {
+            if (!Py_IS_TYPE(value, &PyMemberDescr_Type))
+                continue;
+            const PyMemberDef *member = ((PyMemberDescrObject *)value)->d_member;
+            if (member->offset == offset && (member->type == T_OBJECT_EX || member->type == T_OBJECT) &&
+                PyType_IsSubtype((PyTypeObject *)type, PyDescr_TYPE(value)))
+                return 1;
+        }
+    }
+    return 0;
+}
+
+static int hold_is_bound(const fg_desc *desc, int32_t hold)
+{
+    return hold < 0 || fg_hold_get(&desc->holds[hold]) != NULL;
+}
+
+static int node_is_possible(const fg_desc *desc, fg_node node)
+{
+    const fg_node_record *record = &desc->nodes[node];
+    if (!hold_is_bound(desc, record->hold))
+        return 0;
+    if (record->acc == FG_ACC_SLOT_ATTR) {
+        const PyTypeObject *type = fg_desc_type_of(desc, record->parent);
+        return type != NULL && fg_slot_is_member(type, record->index);
+    }
+    return 1;
+}
+
+static int guard_is_possible(const fg_desc *desc, const fg_guard_record *guard)
+{
+    if (!hold_is_bound(desc, guard->hold))
+        return 0;
+    if (guard->kind == FG_GUARD_TENSOR) {
+        const fg_meta_record *meta = guard->leaf.p;
+        return meta->adaptor != NULL && meta->type != NULL;
+    }
+    if (guard->kind == FG_GUARD_STORAGE_DISTINCT) {
+        for (uint32_t i = 0; i < guard->n_ids; i++) {
+            const fg_meta_record *meta = fg_desc_meta_of(desc, ((const fg_node *)guard->owned)[i]);
+            if (meta == NULL || meta->adaptor == NULL || meta->adaptor->storage == NULL)
+                return 0;
+        }
+    }
+    return 1;
+}
+
+fg_status fg_want_init(const fg_desc *desc, fg_want *want)
+{
+    uint32_t n = desc->n_nodes;
+
+    *want = (fg_want){0};
+    want->of_node = fg_calloc(1, n + 1);
+    want->by_node = fg_malloc((desc->n_guards + 1) * sizeof *want->by_node);
+    want->first = fg_calloc(n + 3, sizeof *want->first);
+    if (want->of_node == NULL || want->by_node == NULL || want->first == NULL) {
+        fg_want_fini(want);
+        return FG_ERR_NOMEM;
+    }
+    if (desc->dead)
+        want->never = 1;
+
+    for (uint32_t i = 0; i < desc->n_guards; i++) {
+        const fg_guard_record *guard = &desc->guards[i];
+        if (guard->node >= 0)
+            want->of_node[guard->node] |= guard->kind == FG_GUARD_ABSENT ? FG_WANT_ABSENT : FG_WANT_PRESENT;
+        for (uint32_t k = 0; k < guard->n_ids; k++)
+            want->of_node[((const fg_node *)guard->owned)[k]] |= FG_WANT_PRESENT;
+        want->first[(guard->node >= 0 ? (uint32_t)guard->node : n) + 2]++;
+        if (!want->never && !guard_is_possible(desc, guard))
+            want->never = 1;
+    }
+    for (uint32_t i = 0; i < desc->n_outputs; i++)
+        want->of_node[desc->outputs[i]] |= FG_WANT_PRESENT;
+    for (uint32_t i = n; i-- > 0;) {
+        if (want->of_node[i] != 0 && desc->nodes[i].parent >= 0)
+            want->of_node[desc->nodes[i].parent] |= FG_WANT_PRESENT;
+    }
+    for (uint32_t i = 0; i < n && !want->never; i++) {
+        if (want->of_node[i] == (FG_WANT_PRESENT | FG_WANT_ABSENT) || (want->of_node[i] != 0 && !node_is_possible(desc, (fg_node)i)))
+            want->never = 1;
+    }
+
+    /* A counting sort by node: first[i + 1] is where node i begins while it fills, and where it ended after. */
+    for (uint32_t i = 1; i < n + 3; i++)
+        want->first[i] += want->first[i - 1];
+    for (uint32_t i = 0; i < desc->n_guards; i++)
+        want->by_node[want->first[(desc->guards[i].node >= 0 ? (uint32_t)desc->guards[i].node : n) + 1]++] = (int32_t)i;
+    return FG_OK;
+}
+
+void fg_want_fini(fg_want *want)
+{
+    fg_free(want->of_node);
+    fg_free(want->by_node);
+    fg_free(want->first);
+    *want = (fg_want){0};
+}

@@ -1,0 +1,42 @@
+"""stats() and reset()."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from framegate import _core
+
+# What the C part does not count itself because it happens on the slow path in Python.
+_lock = threading.Lock()
+_breaks: dict[str, int] = {}
+_seconds: dict[str, float] = {}
+
+
+def count_break(gb_type: str) -> None:
+    """One graph break of a category."""
+    with _lock:
+        _breaks[gb_type] = _breaks.get(gb_type, 0) + 1
+
+
+def count_seconds(phase: str, seconds: float) -> None:
+    """Time spent in a phase."""
+    with _lock:
+        _seconds[phase] = _seconds.get(phase, 0.0) + seconds
+
+
+def stats() -> dict[str, Any]:
+    """Counters since the process started, or since `reset`'s ``counters=True``.
+
+    Among them ``hits``, ``misses``, ``compiles``, ``evictions``, ``guard_failures``; ``graph_breaks`` is a dict by gb_type and ``seconds`` one by phase.
+    """
+    made: dict[str, Any] = dict(_core.stats())
+    with _lock:
+        made["graph_breaks"] = {**made.get("graph_breaks", {}), **_breaks}
+        made["seconds"] = {**made.get("seconds", {}), **_seconds}
+    return made
+
+
+def reset() -> None:
+    """Drop all entries, limits and "never compile this" marks of the process. Functions stay compiled: their next calls start anew. Counters go on."""
+    _core.reset()

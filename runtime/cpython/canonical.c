@@ -1,0 +1,193 @@
+/* What is known of canonical instructions on every version: names, whether they raise, and what they take from and leave on the stack. */
+#include "runtime/cpython/canonical_shape.h"
+
+const char *fg_cop_name(int op)
+{
+    static const char *const names[] = {
+#define FG_COP(NAME, RAISES) #NAME,
+#include "runtime/cpython/canonical_ops.def"
+#undef FG_COP
+    };
+    return op >= 0 && op < FG_N_COPS ? names[op] : "?";
+}
+
+int fg_cop_raises(int op)
+{
+    enum { NO, MAY, PY };
+    static const uint8_t raises[] = {
+#define FG_COP(NAME, RAISES) RAISES,
+#include "runtime/cpython/canonical_ops.def"
+#undef FG_COP
+    };
+    return op >= 0 && op < FG_N_COPS ? raises[op] : PY;
+}
+
+int fg_cop_falls_through(int op)
+{
+    return op != FG_OP_JUMP && op != FG_OP_RETURN_VALUE && op != FG_OP_RERAISE && op != FG_OP_RAISE_VARARGS;
+}
+
+int fg_cop_jumps(int op)
+{
+    return (op >= FG_OP_JUMP && op <= FG_OP_JUMP_IF_NOT_NONE) || op == FG_OP_FOR_ITER || op == FG_OP_SEND;
+}
+
+fg_shape fg_instr_shape(const fg_instr *instr, int jump)
+{
+    const int n = instr->arg;
+#define SHAPE(POPS, PUSHES) \
+    return (fg_shape)       \
+    {                       \
+        (POPS), (PUSHES)    \
+    }
+    switch ((fg_cop)instr->op) {
+    case FG_OP_NOP:
+    case FG_OP_RESUME:
+    case FG_OP_CALLEE:
+    case FG_OP_DELETE_FAST:
+    case FG_OP_DELETE_DEREF:
+    case FG_OP_MAKE_CELL:
+    case FG_OP_COPY_FREE_VARS:
+    case FG_OP_DELETE_GLOBAL:
+    case FG_OP_DELETE_NAME:
+    case FG_OP_SWAP:
+    case FG_OP_SETUP_ANNOTATIONS:
+    case FG_OP_JUMP: SHAPE(0, 0);
+    case FG_OP_LOAD_FAST:
+    case FG_OP_LOAD_FAST_AND_CLEAR:
+    case FG_OP_LOAD_DEREF:
+    case FG_OP_LOAD_GLOBAL:
+    case FG_OP_LOAD_NAME:
+    case FG_OP_LOAD_LOCALS:
+    case FG_OP_LOAD_CONST:
+    case FG_OP_LOAD_COMMON:
+    case FG_OP_LOAD_BUILD_CLASS:
+    case FG_OP_COPY:
+    case FG_OP_RETURN_GENERATOR:
+    case FG_OP_WITH_EXCEPT_START: SHAPE(0, 1);
+    case FG_OP_STORE_FAST:
+    case FG_OP_STORE_DEREF:
+    case FG_OP_STORE_GLOBAL:
+    case FG_OP_STORE_NAME:
+    case FG_OP_POP_TOP:
+    case FG_OP_LIST_APPEND:
+    case FG_OP_SET_ADD:
+    case FG_OP_LIST_EXTEND:
+    case FG_OP_SET_UPDATE:
+    case FG_OP_DICT_UPDATE:
+    case FG_OP_DICT_MERGE:
+    case FG_OP_DELETE_ATTR:
+    case FG_OP_JUMP_IF_TRUE:
+    case FG_OP_JUMP_IF_FALSE:
+    case FG_OP_JUMP_IF_NONE:
+    case FG_OP_JUMP_IF_NOT_NONE:
+    case FG_OP_RETURN_VALUE:
+    case FG_OP_POP_EXCEPT:
+    case FG_OP_RERAISE: SHAPE(1, 0);
+    case FG_OP_MAP_ADD:
+    case FG_OP_STORE_ATTR:
+    case FG_OP_DELETE_SUBSCR:
+    case FG_OP_END_ASYNC_FOR: SHAPE(2, 0);
+    case FG_OP_STORE_SUBSCR: SHAPE(3, 0);
+    case FG_OP_BUILD_TUPLE:
+    case FG_OP_BUILD_LIST:
+    case FG_OP_BUILD_SET:
+    case FG_OP_BUILD_STRING:
+    case FG_OP_BUILD_SLICE: SHAPE(n, 1);
+    case FG_OP_BUILD_MAP: SHAPE(2 * n, 1);
+    case FG_OP_BUILD_CONST_KEY_MAP: SHAPE(n + 1, 1);
+    case FG_OP_UNPACK_SEQUENCE: SHAPE(1, n);
+    case FG_OP_UNPACK_EX: SHAPE(1, (n & 255) + 1 + (n >> 8));
+    case FG_OP_LOAD_FROM_DICT_OR_GLOBALS:
+    case FG_OP_LOAD_FROM_DICT_OR_DEREF:
+    case FG_OP_LIST_TO_TUPLE:
+    case FG_OP_UNARY_NEGATIVE:
+    case FG_OP_UNARY_INVERT:
+    case FG_OP_UNARY_POSITIVE:
+    case FG_OP_UNARY_NOT:
+    case FG_OP_TO_BOOL:
+    case FG_OP_LOAD_ATTR:
+    case FG_OP_LOAD_METHOD:
+    case FG_OP_LOAD_SPECIAL:
+    case FG_OP_GET_ITER:
+    case FG_OP_GET_YIELD_FROM_ITER:
+    case FG_OP_GET_AWAITABLE:
+    case FG_OP_GET_AITER:
+    case FG_OP_YIELD_VALUE:
+    case FG_OP_ASYNC_GEN_WRAP:
+    case FG_OP_STOPITERATION_ERROR:
+    case FG_OP_MAKE_FUNCTION:
+    case FG_OP_IMPORT_STAR:
+    case FG_OP_CONVERT_VALUE:
+    case FG_OP_FORMAT_SIMPLE:
+    case FG_OP_TYPEVAR:
+    case FG_OP_PARAMSPEC:
+    case FG_OP_TYPEVARTUPLE:
+    case FG_OP_SUBSCRIPT_GENERIC:
+    case FG_OP_TYPEALIAS:
+    case FG_OP_PRINT: SHAPE(1, 1);
+    case FG_OP_BINARY_OP:
+    case FG_OP_COMPARE_OP:
+    case FG_OP_IS_OP:
+    case FG_OP_CONTAINS_OP:
+    case FG_OP_BINARY_SUBSCR:
+    case FG_OP_PREP_RERAISE_STAR:
+    case FG_OP_SET_FUNCTION_ATTRIBUTE:
+    case FG_OP_IMPORT_NAME:
+    case FG_OP_FORMAT_WITH_SPEC:
+    case FG_OP_BUILD_TEMPLATE:
+    case FG_OP_TYPEVAR_WITH_BOUND:
+    case FG_OP_TYPEVAR_WITH_CONSTRAINTS:
+    case FG_OP_SET_FUNCTION_TYPE_PARAMS:
+    case FG_OP_SET_TYPEPARAM_DEFAULT: SHAPE(2, 1);
+    case FG_OP_CALL: SHAPE(n + 1, 1);
+    case FG_OP_CALL_KW: SHAPE(n + 2, 1);
+    case FG_OP_CALL_EX: SHAPE(n ? 3 : 2, 1);
+    case FG_OP_CALL_SUPER:
+    case FG_OP_CLEANUP_THROW:
+    case FG_OP_MATCH_CLASS: SHAPE(3, 1);
+    case FG_OP_FOR_ITER: SHAPE(1, jump ? 0 : 2);
+    case FG_OP_SEND: SHAPE(2, jump ? 1 : 2);
+    case FG_OP_PUSH_EXC_INFO:
+    case FG_OP_BEFORE_WITH:
+    case FG_OP_BEFORE_ASYNC_WITH:
+    case FG_OP_GET_ANEXT:
+    case FG_OP_IMPORT_FROM:
+    case FG_OP_GET_LEN:
+    case FG_OP_MATCH_MAPPING:
+    case FG_OP_MATCH_SEQUENCE: SHAPE(1, 2);
+    case FG_OP_CHECK_EXC_MATCH:
+    case FG_OP_CHECK_EG_MATCH: SHAPE(2, 2);
+    case FG_OP_RAISE_VARARGS: SHAPE(n, 0);
+    case FG_OP_MATCH_KEYS: SHAPE(2, 3);
+    case FG_OP_BUILD_INTERPOLATION: SHAPE(2 + (n & 1), 1);
+    case FG_N_COPS: break;
+    }
+#undef SHAPE
+    return (fg_shape){0, 0};
+}
+
+int fg_instr_effect(const fg_instr *instr, int jump)
+{
+    const fg_shape shape = fg_instr_shape(instr, jump);
+    return shape.pushes - shape.pops;
+}
+
+int fg_instr_reach(const fg_instr *instr)
+{
+    const int n = instr->arg;
+    switch (instr->op) {
+    case FG_OP_COPY:
+    case FG_OP_SWAP: return n;
+    case FG_OP_LIST_APPEND:
+    case FG_OP_SET_ADD:
+    case FG_OP_LIST_EXTEND:
+    case FG_OP_SET_UPDATE:
+    case FG_OP_DICT_UPDATE:
+    case FG_OP_RERAISE: return n + 1;
+    case FG_OP_MAP_ADD: return n + 2;
+    case FG_OP_DICT_MERGE: return n + 3;
+    case FG_OP_WITH_EXCEPT_START: return 4;
+    default: return fg_instr_shape(instr, 0).pops;
+    }
+}

@@ -1,0 +1,100 @@
+/* Purpose:   canonical instructions: one form of bytecode for every CPython version.
+ * Model:     a decoder turns a code object into an array of fg_instr; an assembler turns such an array back into a code object of the running
+ *            version. Jump targets are instruction indices. Both live in the version's folder (v311, …).
+ * Invariants: decode then assemble gives the same instruction list, constants, lines, columns and exception ranges. Unreachable instructions
+ *            are dropped by the decoder.
+ * Threading: the GIL is held. A decoded code is immutable.
+ * Ownership: fg_icode holds a strong reference to its code object; the objects in instructions are borrowed from it.
+ */
+#ifndef FG_CPYTHON_CANONICAL_H
+#define FG_CPYTHON_CANONICAL_H
+
+#include "runtime/base/status.h"
+#include <Python.h>
+#include <stdint.h>
+
+typedef enum fg_cop {
+#define FG_COP(NAME, RAISES) FG_OP_##NAME,
+#include "runtime/cpython/canonical_ops.def"
+#undef FG_COP
+    FG_N_COPS
+} fg_cop;
+
+enum {
+    FG_IF_CHECK = 1,   /* LOAD_FAST: the slot is not proven bound */
+    FG_IF_CLOSURE = 2, /* LOAD_FAST: was LOAD_CLOSURE, pushes the cell itself */
+    FG_IF_QUIET = 4,   /* JUMP: no eval-breaker check */
+    FG_IF_FORWARD = 8, /* JUMP: was a forward jump */
+    FG_IF_TESTED = 16, /* branch or NOT: had an explicit TO_BOOL (3.13+) */
+    FG_IF_ITER = 32,   /* POP_TOP: was POP_ITER */
+    FG_IF_OR_POP = 64, /* the COPY of a 3.11 JUMP_IF_x_OR_POP, so that the assembler can put it together again */
+    FG_IF_FUSED = 128, /* RETURN_VALUE: was RETURN_CONST with the LOAD_CONST before it */
+    FG_IF_PLAIN = 1    /* CALL, CALL_KW: callee and first argument stood in the callee's two slots (3.11 to 3.13), no NULL */
+};
+
+typedef struct fg_instr {
+    uint8_t op; /* fg_cop */
+    uint8_t flags;
+    int32_t arg;                          /* slot, count, NB_ number, …; for constants and names unused */
+    int32_t target;                       /* instruction index of the jump, -1: none */
+    int32_t handler;                      /* index into handlers, -1: none */
+    int32_t depth;                        /* canonical stack depth before the instruction; the assembler does not need it */
+    int32_t line, end_line, col, end_col; /* -1 where unknown */
+    int32_t offset;                       /* byte offset in the original co_code, -1: none */
+    PyObject *obj;                        /* constant (LOAD_CONST), name (str) or NULL */
+} fg_instr;
+
+typedef struct fg_handler {
+    int32_t target; /* instruction index */
+    int32_t depth;  /* canonical values kept below what the handler gets */
+    int32_t lasti;  /* 1: the offset of the raising instruction is pushed before the exception */
+} fg_handler;
+
+typedef struct fg_icode {
+    FG_OWNED PyCodeObject *code;
+    fg_instr *instrs;
+    int32_t n_instrs;
+    fg_handler *handlers;
+    int32_t n_handlers;
+    int32_t max_depth;
+} fg_icode;
+
+/* Decode once; the same fg_icode is given again while it is cached with the code object. FG_ERR_UNSUPPORTED for opcodes that are never in
+ * a code object's own bytes. The result is counted: release it with fg_icode_release. */
+fg_status fg_decode(PyCodeObject *code, fg_icode **out);
+void fg_icode_retain(fg_icode *icode);
+void fg_icode_release(fg_icode *icode);
+
+/* What the assembler needs. Objects are borrowed for the call. Instruction objs are constants and names; the assembler makes the tables
+ * (constants are told apart by exact type and bits, and by identity for all that is not an exact builtin scalar or tuple of such). */
+typedef struct fg_asm {
+    const fg_instr *instrs;
+    int32_t n_instrs;
+    const fg_handler *handlers;
+    int32_t n_handlers;
+    PyCodeObject *base;        /* replaced from: filename, flags not in `flags` … */
+    PyObject *name, *qualname; /* NULL: the base's */
+    PyObject *varnames, *cellvars,
+        *freevars; /* tuples of str; localsplus order is varnames, then cells that are no arguments, then frees */
+    int32_t argcount, posonlyargcount, kwonlyargcount;
+    int32_t flags; /* all of co_flags */
+    int32_t firstlineno;
+    PyObject *first_const; /* co_consts[0]: docstring or None; NULL: none is forced */
+} fg_asm;
+fg_status fg_assemble(const fg_asm *input, FG_NEW PyCodeObject **out);
+/* What was wrong with the last input that this thread's fg_assemble or fg_decode refused; never NULL, static text. */
+const char *fg_canonical_why(void);
+
+/* Check a generated code object: jumps land on instructions, stack never underflows, agrees at joins and handlers, fits co_stacksize. Gives
+ * FG_OK or FG_ERR_BUG with a message in *why (static or thread-local). Debug builds call it on every code object made. */
+fg_status fg_verify_code(PyCodeObject *code, const char **why);
+
+/* Canonical stack effect of one instruction on the path that falls through (jump = 0) or jumps (jump = 1). */
+int fg_instr_effect(const fg_instr *instr, int jump);
+
+/* Name of a canonical op, never NULL. */
+const char *fg_cop_name(int op);
+/* 0 cannot raise, 1 may raise, 2 may run Python. */
+int fg_cop_raises(int op);
+
+#endif

@@ -1,0 +1,39 @@
+/* How much C stack this thread has left.
+ *
+ * The bounds of a thread's stack do not change, so they are asked for once a thread; after that the answer is one thread-local read and a
+ * subtraction. Code that runs on a stack of its own (a coroutine library) is outside the bounds: nothing is known there, and the answer is
+ * the largest number.
+ */
+#define _GNU_SOURCE
+#include "runtime/cpython/frame.h"
+#include <pthread.h>
+
+/* Below this distance from the lowest address the kernel or a guard page may already refuse. */
+#define GUARD_ZONE (64 * 1024)
+
+static _Thread_local uintptr_t lowest, highest; /* 0, 0: not asked yet */
+
+static __attribute__((noinline)) void find_bounds(void)
+{
+    pthread_attr_t attr;
+    void *base = NULL;
+    size_t size = 0, guard = 0;
+    lowest = 1, highest = 1;
+    if (pthread_getattr_np(pthread_self(), &attr) != 0)
+        return;
+    if (pthread_attr_getstack(&attr, &base, &size) == 0 && pthread_attr_getguardsize(&attr, &guard) == 0 && size > guard + GUARD_ZONE) {
+        lowest = (uintptr_t)base + guard + GUARD_ZONE;
+        highest = (uintptr_t)base + size;
+    }
+    pthread_attr_destroy(&attr);
+}
+
+size_t fg_stack_left(void)
+{
+    const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    if (!highest)
+        find_bounds();
+    if (here - lowest < highest - lowest)
+        return here - lowest;
+    return here < lowest && lowest - here <= GUARD_ZONE ? 0 : SIZE_MAX;
+}

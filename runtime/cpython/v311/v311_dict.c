@@ -1,0 +1,280 @@
+/* Dictionaries, inline instance values and type dicts of CPython 3.11.
+ *
+ * A dict's keys object is: header, index table (open addressing, power of two), entry array in insertion order. Tables whose keys are all exact
+ * strings have entries of two words (key, value), the others of three (hash, key, value). A split dict shares its keys object with the class and
+ * has its values in an array of its own, in front of which lies the insertion order, one byte an item.
+ *
+ * Mirrors, of CPython 3.11: the probe sequence of Objects/dictobject.c (unicodekeys_lookup_unicode, dictkeys_generic_lookup), the order bytes read
+ * by dict_keys iteration (get_index_from_order), the values pointer of Include/internal/pycore_object.h (_PyObject_ValuesPointer,
+ * _PyObject_ManagedDictPointer) and the node list of Objects/odictobject.c.
+ */
+#define Py_BUILD_CORE 1
+#include "runtime/cpython/dict.h"
+
+#if PY_VERSION_HEX >> 16 == 0x030B
+
+#include "internal/pycore_dict.h"
+#include "internal/pycore_object.h"
+#include <stddef.h>
+#include <string.h>
+
+_Static_assert(sizeof(PyDictObject) == 48, "PyDictObject of 3.11");
+_Static_assert(offsetof(struct _dictkeysobject, dk_indices) == 32, "keys header of 3.11");
+_Static_assert(sizeof(PyDictUnicodeEntry) == 16 && sizeof(PyDictKeyEntry) == 24, "entries of 3.11");
+
+#define PROBE_SHIFT 5
+
+static inline Py_ssize_t index_at(const PyDictKeysObject *keys, size_t slot)
+{
+    unsigned log2 = keys->dk_log2_size;
+    if (log2 < 8)
+        return ((const int8_t *)keys->dk_indices)[slot];
+    if (log2 < 16)
+        return ((const int16_t *)keys->dk_indices)[slot];
+    if (log2 < 32)
+        return ((const int32_t *)keys->dk_indices)[slot];
+    return (Py_ssize_t)((const int64_t *)keys->dk_indices)[slot];
+}
+
+static inline PyDictUnicodeEntry *str_entries(const PyDictKeysObject *keys)
+{
+    return (PyDictUnicodeEntry *)((char *)keys->dk_indices + ((size_t)1 << keys->dk_log2_index_bytes));
+}
+
+static inline PyDictKeyEntry *any_entries(const PyDictKeysObject *keys)
+{
+    return (PyDictKeyEntry *)((char *)keys->dk_indices + ((size_t)1 << keys->dk_log2_index_bytes));
+}
+
+static int str_equal_slow(PyObject *a, PyObject *b, Py_hash_t hash)
+{
+    return ((PyASCIIObject *)b)->hash == hash && fg_key_equal(a, b) == FG_FIND_FOUND;
+}
+
+/* Entry index of a str in a table of strings, or -1. */
+static inline Py_ssize_t str_index(const PyDictKeysObject *keys, PyObject *key, Py_hash_t hash)
+{
+    size_t mask = ((size_t)1 << keys->dk_log2_size) - 1;
+    size_t perturb = (size_t)hash;
+    size_t slot = (size_t)hash & mask;
+    const PyDictUnicodeEntry *entries = str_entries(keys);
+
+    for (;;) {
+        Py_ssize_t index = index_at(keys, slot);
+        if (index >= 0) {
+            PyObject *stored = entries[index].me_key;
+            if (stored == key || str_equal_slow(key, stored, hash))
+                return index;
+        } else if (index == DKIX_EMPTY) {
+            return -1;
+        }
+        perturb >>= PROBE_SHIFT;
+        slot = (slot * 5 + perturb + 1) & mask;
+    }
+}
+
+static fg_find general_find(const PyDictKeysObject *keys, PyObject *key, Py_hash_t hash, PyObject **value)
+{
+    size_t mask = ((size_t)1 << keys->dk_log2_size) - 1;
+    size_t perturb = (size_t)hash;
+    size_t slot = (size_t)hash & mask;
+    const PyDictKeyEntry *entries = any_entries(keys);
+
+    for (;;) {
+        Py_ssize_t index = index_at(keys, slot);
+        if (index >= 0) {
+            const PyDictKeyEntry *entry = &entries[index];
+            if (entry->me_key == key) {
+                *value = entry->me_value;
+                return FG_FIND_FOUND;
+            }
+            if (entry->me_hash == hash) {
+                fg_find same = fg_key_equal(key, entry->me_key);
+                if (same == FG_FIND_UNDECIDED)
+                    return same;
+                if (same == FG_FIND_FOUND) {
+                    *value = entry->me_value;
+                    return same;
+                }
+            }
+        } else if (index == DKIX_EMPTY) {
+            return FG_FIND_ABSENT;
+        }
+        perturb >>= PROBE_SHIFT;
+        slot = (slot * 5 + perturb + 1) & mask;
+    }
+}
+
+static inline fg_find find_str(PyObject *object, PyObject *key, Py_hash_t hash, PyObject **value)
+{
+    const PyDictObject *dict = (const PyDictObject *)object;
+    const PyDictKeysObject *keys = dict->ma_keys;
+
+    if (keys->dk_kind == DICT_KEYS_GENERAL)
+        return general_find(keys, key, hash, value);
+    Py_ssize_t index = str_index(keys, key, hash);
+    if (index < 0)
+        return FG_FIND_ABSENT;
+    PyObject *found = dict->ma_values != NULL ? dict->ma_values->values[index] : str_entries(keys)[index].me_value;
+    *value = found;
+    return found != NULL ? FG_FIND_FOUND : FG_FIND_ABSENT;
+}
+
+fg_find fg_dict_find_str(PyObject *dict, PyObject *key, Py_hash_t hash, PyObject **value)
+{
+    return find_str(dict, key, hash, value);
+}
+
+fg_find fg_dict_find(PyObject *dict, PyObject *key, Py_hash_t hash, PyObject **value)
+{
+    const PyDictKeysObject *keys = ((const PyDictObject *)dict)->ma_keys;
+    if (PyUnicode_CheckExact(key))
+        return find_str(dict, key, hash, value);
+    if (keys->dk_kind != DICT_KEYS_GENERAL)
+        return FG_FIND_ABSENT; /* only exact strings are in there */
+    return general_find(keys, key, hash, value);
+}
+
+fg_find fg_attr_find(PyObject *object, PyObject *name, Py_hash_t hash, PyObject **value)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    PyObject *dict;
+
+    if (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) {
+        const PyDictValues *values = *_PyObject_ValuesPointer(object);
+        if (values != NULL) {
+            Py_ssize_t index = str_index(((PyHeapTypeObject *)type)->ht_cached_keys, name, hash);
+            if (index < 0)
+                return FG_FIND_ABSENT;
+            *value = values->values[index];
+            return *value != NULL ? FG_FIND_FOUND : FG_FIND_ABSENT;
+        }
+        dict = *_PyObject_ManagedDictPointer(object);
+    } else {
+        Py_ssize_t offset = type->tp_dictoffset;
+        if (offset == 0)
+            return FG_FIND_ABSENT;
+        if (offset < 0) {
+            Py_ssize_t items = Py_SIZE(object);
+            offset += (Py_ssize_t)_PyObject_VAR_SIZE(type, items < 0 ? -items : items);
+        }
+        dict = *(PyObject **)((char *)object + offset);
+    }
+    return dict != NULL ? find_str(dict, name, hash, value) : FG_FIND_ABSENT;
+}
+
+fg_find fg_type_find(PyTypeObject *type, PyObject *name, Py_hash_t hash, PyObject **value)
+{
+    PyObject *mro = type->tp_mro;
+    if (mro == NULL)
+        return FG_FIND_UNDECIDED;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); i++) {
+        PyObject *base = PyTuple_GET_ITEM(mro, i);
+        PyObject *dict = PyType_Check(base) ? ((PyTypeObject *)base)->tp_dict : NULL;
+        if (dict == NULL)
+            return FG_FIND_UNDECIDED;
+        fg_find found = find_str(dict, name, hash, value);
+        if (found != FG_FIND_ABSENT)
+            return found;
+    }
+    return FG_FIND_ABSENT;
+}
+
+/* The ordered dict's list: odictobject.c keeps these types to itself. */
+typedef struct odict_node {
+    PyObject *key;
+    Py_hash_t hash;
+    struct odict_node *next, *prev;
+} odict_node;
+typedef struct odict_head {
+    PyDictObject dict;
+    odict_node *first, *last;
+    odict_node **fast_nodes;
+    Py_ssize_t fast_nodes_size;
+    void *resize_sentinel;
+    size_t state;
+    PyObject *instance_dict, *weakrefs;
+} odict_head;
+
+int fg_dict_next(PyObject *object, fg_dict_iter *it, PyObject **key, PyObject **value)
+{
+    const PyDictObject *dict = (const PyDictObject *)object;
+    const PyDictKeysObject *keys = dict->ma_keys;
+
+    if (PyODict_Check(object)) {
+        if (PyODict_Type.tp_basicsize != (Py_ssize_t)sizeof(odict_head))
+            return 0;
+        odict_node *node = it->at == 0 ? ((const odict_head *)dict)->first : ((odict_node *)it->node)->next;
+        if (node == NULL)
+            return 0;
+        it->at++;
+        it->node = node;
+        *key = node->key;
+        *value = NULL;
+        return fg_dict_find(object, node->key, node->hash, value) == FG_FIND_FOUND;
+    }
+    if (dict->ma_values != NULL) {
+        /* Byte -2 is the number of items, below it lies the order, first item nearest. */
+        const uint8_t *size = (const uint8_t *)dict->ma_values - 2;
+        if (it->at >= dict->ma_used || it->at >= *size)
+            return 0;
+        Py_ssize_t index = size[-1 - it->at];
+        it->at++;
+        *key = str_entries(keys)[index].me_key;
+        *value = dict->ma_values->values[index];
+        return *value != NULL;
+    }
+    while (it->at < keys->dk_nentries) {
+        Py_ssize_t index = it->at++;
+        if (keys->dk_kind == DICT_KEYS_GENERAL) {
+            *key = any_entries(keys)[index].me_key;
+            *value = any_entries(keys)[index].me_value;
+        } else {
+            *key = str_entries(keys)[index].me_key;
+            *value = str_entries(keys)[index].me_value;
+        }
+        if (*value != NULL)
+            return 1;
+    }
+    return 0;
+}
+
+/* rangeobject.c keeps its struct to itself: start, stop, step, length follow the header. */
+PyObject *fg_range_part(PyObject *range, int part)
+{
+    return ((PyObject **)((char *)range + sizeof(PyObject)))[part];
+}
+
+/* funcobject.c: the callable follows the header. */
+PyObject *fg_descr_func(PyObject *descriptor)
+{
+    return *(PyObject **)((char *)descriptor + sizeof(PyObject));
+}
+
+/* descrobject.c: getter, setter and deleter follow the header. */
+PyObject *fg_property_part(PyObject *property, int part)
+{
+    PyObject *object = ((PyObject **)((char *)property + sizeof(PyObject)))[part];
+    return object != Py_None ? object : NULL;
+}
+
+int fg_type_version_is(PyTypeObject *type, uint32_t version)
+{
+    return version != 0 && type->tp_version_tag == version && (type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG) != 0;
+}
+
+uint32_t fg_type_version_take(PyTypeObject *type)
+{
+    if (!(type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG)) {
+        /* A lookup of any name makes the interpreter assign a tag; no descriptor is called by it. */
+        static PyObject *name;
+        if (name == NULL && (name = PyUnicode_InternFromString("__doc__")) == NULL) {
+            PyErr_Clear();
+            return 0;
+        }
+        (void)_PyType_Lookup(type, name);
+    }
+    return type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG ? (uint32_t)type->tp_version_tag : 0;
+}
+
+#endif

@@ -1,0 +1,160 @@
+/* Instance attributes and versions on 3.11, read without changing how an object keeps them.
+ *
+ * An instance of a plain class keeps its values in an array beside it until someone asks for __dict__; the type's shared key table says
+ * which name has which place, and bytes before the array give the order of insertion:
+ *
+ *       object - 32: values ->  [ ... order, used, size ][ value 0 ][ value 1 ] ...        names: the type's ht_cached_keys
+ *       object - 24: dict (NULL until asked for)
+ *
+ * Asking through the interpreter (_PyObject_GetDictPtr, __dict__) would make the dict and slow the object down for good, so the table is
+ * probed here. The probe compares exact str keys and str subclasses that compare as str does; another type of key is taken as different.
+ */
+#define Py_BUILD_CORE 1
+#include "runtime/cpython/frame.h"
+#include <internal/pycore_dict.h>
+#include <internal/pycore_object.h>
+#undef Py_BUILD_CORE
+#include <stddef.h>
+#include <string.h>
+
+_Static_assert(offsetof(PyDictKeysObject, dk_indices) == 32, "3.11 dict keys layout (pycore_dict.h)");
+
+static Py_ssize_t index_at(const PyDictKeysObject *keys, size_t i)
+{
+    switch (keys->dk_log2_index_bytes - keys->dk_log2_size) {
+    case 0: return ((const int8_t *)keys->dk_indices)[i];
+    case 1: return ((const int16_t *)keys->dk_indices)[i];
+    case 2: return ((const int32_t *)keys->dk_indices)[i];
+    default: return (Py_ssize_t)((const int64_t *)keys->dk_indices)[i];
+    }
+}
+
+static int same_str(PyObject *a, PyObject *b)
+{
+    if (PyUnicode_READY(a) < 0 || PyUnicode_READY(b) < 0 || PyUnicode_GET_LENGTH(a) != PyUnicode_GET_LENGTH(b) ||
+        PyUnicode_KIND(a) != PyUnicode_KIND(b))
+        return 0;
+    return memcmp(PyUnicode_DATA(a), PyUnicode_DATA(b), (size_t)PyUnicode_GET_LENGTH(a) * PyUnicode_KIND(a)) == 0;
+}
+
+static int key_is(PyObject *key, PyObject *name)
+{
+    if (key == name)
+        return 1;
+    if (!key || !PyUnicode_Check(key) || Py_TYPE(key)->tp_richcompare != PyUnicode_Type.tp_richcompare)
+        return 0;
+    return same_str(key, name);
+}
+
+/* Index of the name's entry in the table, -1: not there. */
+static Py_ssize_t find_key(PyDictKeysObject *keys, PyObject *name)
+{
+    Py_hash_t hash = ((PyASCIIObject *)name)->hash;
+    if (hash == -1)
+        hash = PyObject_Hash(name);
+    const size_t mask = ((size_t)1 << keys->dk_log2_size) - 1;
+    size_t perturb = (size_t)hash, i = perturb & mask;
+    for (;;) {
+        const Py_ssize_t found = index_at(keys, i);
+        if (found == DKIX_EMPTY)
+            return -1;
+        if (found >= 0) {
+            if (keys->dk_kind == DICT_KEYS_GENERAL) {
+                const PyDictKeyEntry *entry = &DK_ENTRIES(keys)[found];
+                if (entry->me_hash == hash && key_is(entry->me_key, name))
+                    return found;
+            } else {
+                PyObject *key = DK_UNICODE_ENTRIES(keys)[found].me_key;
+                if (key == name || (key && ((PyASCIIObject *)key)->hash == hash && same_str(key, name)))
+                    return found;
+            }
+        }
+        perturb >>= 5;
+        i = (i * 5 + perturb + 1) & mask;
+    }
+}
+
+static PyObject *dict_value(PyDictObject *dict, PyObject *name)
+{
+    PyDictKeysObject *keys = dict->ma_keys;
+    const Py_ssize_t i = find_key(keys, name);
+    if (i < 0)
+        return NULL;
+    if (dict->ma_values)
+        return dict->ma_values->values[i];
+    return keys->dk_kind == DICT_KEYS_GENERAL ? DK_ENTRIES(keys)[i].me_value : DK_UNICODE_ENTRIES(keys)[i].me_value;
+}
+
+/* Where the object keeps its attributes: inline values, a dict, or (both NULL) nowhere yet. */
+static PyDictValues *find_storage(PyObject *object, PyObject **dict)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    *dict = NULL;
+    if (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) {
+        PyDictValues *values = *_PyObject_ValuesPointer(object);
+        if (!values)
+            *dict = *_PyObject_ManagedDictPointer(object);
+        return values;
+    }
+    if (type->tp_dictoffset) {
+        PyObject **at = _PyObject_GetDictPtr(object); /* no managed dict: plain pointer arithmetic */
+        if (at)
+            *dict = *at;
+    }
+    if (*dict && !PyDict_Check(*dict))
+        *dict = NULL;
+    return NULL;
+}
+
+PyObject *fg_instance_attr(PyObject *object, PyObject *name)
+{
+    PyObject *dict;
+    PyDictValues *values = find_storage(object, &dict);
+    if (!values)
+        return dict ? dict_value((PyDictObject *)dict, name) : NULL;
+    PyDictKeysObject *keys = ((PyHeapTypeObject *)Py_TYPE(object))->ht_cached_keys;
+    const Py_ssize_t i = find_key(keys, name);
+    return i >= 0 ? values->values[i] : NULL;
+}
+
+int fg_instance_attr_next(PyObject *object, Py_ssize_t *position, PyObject **name, PyObject **value)
+{
+    PyObject *dict;
+    PyDictValues *values = find_storage(object, &dict);
+    if (!values)
+        return dict ? PyDict_Next(dict, position, name, value) : 0;
+    PyDictKeysObject *keys = ((PyHeapTypeObject *)Py_TYPE(object))->ht_cached_keys;
+    const uint8_t *used = (const uint8_t *)values - 2;
+    while (*position < *used) {
+        const int i = used[-1 - (*position)++];
+        if (values->values[i]) {
+            *name = DK_UNICODE_ENTRIES(keys)[i].me_key;
+            *value = values->values[i];
+            return 1;
+        }
+    }
+    return 0;
+}
+
+int fg_type_has_instance_dict(PyTypeObject *type)
+{
+    return type->tp_dictoffset != 0;
+}
+
+uint64_t fg_dict_version(PyObject *dict)
+{
+    return ((PyDictObject *)dict)->ma_version_tag;
+}
+
+uint64_t fg_type_version(PyTypeObject *type)
+{
+    if (!(type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG)) {
+        static PyObject *name; /* any short interned name: a lookup is what assigns a tag */
+        if (!name && !(name = PyUnicode_InternFromString("__doc__"))) {
+            PyErr_Clear();
+            return 0;
+        }
+        (void)_PyType_Lookup(type, name);
+    }
+    return type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG ? type->tp_version_tag : 0;
+}

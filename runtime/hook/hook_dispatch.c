@@ -1,0 +1,455 @@
+/* One call through a site.
+ *
+ *     snapshot ── evaluate ── hit ──► target known? ── yes ──► count, vectorcall
+ *         │          │                     └─ no ──► make it, evaluate again
+ *         │          ├─ busy ──► plain
+ *         └─ none ───┴─ miss ──► allowed to compile? ── no ──► plain (or an error under fullgraph, or by the stance)
+ *                                       └─ yes ──► compile ──► guards accept this very view? ──► publish, evaluate again
+ *
+ * Rules for changing this file:
+ * 1. Between a successful fg_program_eval and the vectorcall nothing may run Python, allocate objects or drop a reference: what was checked is what is used.
+ *    So whatever needs one of these is done first, and the evaluation repeated.
+ * 2. After an evaluation (impure guards run Python) only what is counted here may be touched: the snapshot. The owner is kept by the caller. The owner's
+ *    site may have changed; recency stamps on the wrong site would do no harm.
+ * 3. The hit path allocates nothing and stores only to the snapshot's count, the entry's hits, and on change to recency and order.
+ */
+#include "runtime/base/alloc.h"
+#include "runtime/base/log.h"
+#include "runtime/hook/hook_site.h"
+
+#include <alloca.h>
+#include <string.h>
+
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+enum {
+    FEW_INPUTS = 12,         /* in the frame of the hit path */
+    STACK_INPUTS = 2048,     /* by alloca; beyond it from the heap */
+    MAX_ROUNDS = 4           /* evaluations of one call: a target to make, an entry that dies under us, … */
+};
+
+static fg_compile_fn compile_callback;
+
+void fg_hook_compile_set(fg_compile_fn compile)
+{
+    compile_callback = compile;
+}
+
+typedef enum hit_result { HIT_DONE, HIT_AGAIN, HIT_NONE, HIT_PLAIN, HIT_ERROR } hit_result;
+
+/* Out of memory of ours is no reason to fail the user's call: run plain. A Python exception is kept. */
+static hit_result result_of_failure(fg_status st)
+{
+    return st == FG_ERR_PYTHON ? HIT_ERROR : HIT_PLAIN;
+}
+
+/* Make the winner's target and keep it with the owner, or in *spare if the owner may not keep it. Runs the allocator and so perhaps the collector. */
+static __attribute__((noinline)) hit_result make_target(fg_site_owner *owner, const fg_view *view, fg_entry *entry, uint32_t winner, fg_target *spare)
+{
+    PyObject *func = NULL, *type, *value, *traceback;
+    if (!owner->shared && fg_target_move(owner, winner, entry))
+        return HIT_AGAIN;
+    fg_entry_take(entry);
+    PyErr_Fetch(&type, &value, &traceback);
+    fg_status st = fg_target_make(entry, view, &func);
+    if (st == FG_OK) {
+        if (owner->shared && entry->uses_closure) {
+            Py_XSETREF(spare->func, func);
+            spare->uid = entry->uid;
+        } else {
+            st = fg_target_keep(owner, winner, entry, func);
+        }
+    }
+    if (st != FG_ERR_PYTHON || type != NULL)
+        PyErr_Restore(type, value, traceback);
+    fg_entry_drop(entry);
+    return st == FG_OK ? HIT_AGAIN : result_of_failure(st);
+}
+
+static inline PyObject *find_target(const fg_site_owner *owner, const fg_view *view, const fg_entry *entry, uint32_t winner, const fg_target *spare)
+{
+    if (LIKELY(winner < owner->n_targets) && LIKELY(owner->targets[winner].uid == entry->uid)) {
+        PyObject *func = owner->targets[winner].func;
+        /* A gate has one function; a segment is run for any. */
+        if (!owner->shared || ((PyFunctionObject *)func)->func_globals == view->globals)
+            return func;
+    }
+    return spare->uid == entry->uid ? spare->func : NULL;
+}
+
+/* Evaluate with room for the inputs and run the winner. usable as in fg_program_eval. */
+static inline __attribute__((always_inline)) hit_result evaluate(fg_site_owner *owner, fg_cache_snapshot *snapshot, const fg_view *view,
+                                                                 const uint64_t *usable, PyObject **inputs, fg_target *spare, PyObject **result)
+{
+    fg_eval eval = {0};
+    fg_eval_result what = fg_program_eval(snapshot->program, view, snapshot->n > 1 ? snapshot->order : NULL, usable, inputs, &eval);
+    if (UNLIKELY(what != FG_EVAL_HIT)) {
+        if (what == FG_EVAL_BUSY)
+            FG_COUNT(BUSY, 1);
+        return what == FG_EVAL_MISS ? HIT_NONE : what == FG_EVAL_BUSY ? HIT_PLAIN : HIT_ERROR;
+    }
+    fg_entry *entry = (fg_entry *)snapshot->entries[eval.winner];
+    if (UNLIKELY(!fg_cache_entry_is_valid(&entry->link))) {
+        fg_eval_release(&eval);
+        return HIT_AGAIN;
+    }
+    PyObject *target = find_target(owner, view, entry, eval.winner, spare);
+    if (UNLIKELY(target == NULL)) {
+        hit_result made = make_target(owner, view, entry, eval.winner, spare);
+        if (eval.held != NULL)
+            fg_eval_release(&eval);
+        return made;
+    }
+    if (UNLIKELY(fg_cache_touch(&owner->site->cache, &entry->link)))
+        fg_cache_order_touch(snapshot, eval.winner);
+    entry->hits++;
+    /* The target may be replaced in the owner's table while it runs. */
+    Py_INCREF(target);
+    /* The snapshot is not needed any more; but if ours is its last count, dropping it frees entries, which must wait until the target took its inputs. */
+    int last = fg_load_relaxed(&snapshot->count) == 1;
+    if (LIKELY(!last))
+        fg_cache_snapshot_release_locked(snapshot);
+    *result = ((PyFunctionObject *)target)->vectorcall(target, inputs, eval.n_inputs | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+    if (UNLIKELY(last))
+        fg_cache_snapshot_release_locked(snapshot);
+    if (UNLIKELY(eval.held != NULL))
+        fg_eval_release(&eval);
+    Py_DECREF(target);
+    return HIT_DONE;
+}
+
+/* The snapshot's count is used up by HIT_DONE and stays with the caller otherwise. */
+static __attribute__((noinline)) hit_result evaluate_large(fg_site_owner *owner, fg_cache_snapshot *snapshot, const fg_view *view,
+                                                           const uint64_t *usable, fg_target *spare, PyObject **result)
+{
+    size_t room = (size_t)fg_program_max_inputs(snapshot->program) + 1;
+    PyObject **heap = NULL, **inputs;
+    if (room <= STACK_INPUTS)
+        inputs = alloca(room * sizeof *inputs);
+    else if ((inputs = heap = fg_malloc(room * sizeof *inputs)) == NULL)
+        return HIT_PLAIN;
+    hit_result hit = evaluate(owner, snapshot, view, usable, inputs + 1, spare, result);
+    fg_free(heap);
+    return hit;
+}
+
+static hit_result evaluate_any(fg_site_owner *owner, fg_cache_snapshot *snapshot, const fg_view *view, fg_target *spare, PyObject **result)
+{
+    uint64_t usable[FG_CACHE_MAX_ENTRIES / 64];
+    fg_cache_snapshot_usable(snapshot, usable);
+    return evaluate_large(owner, snapshot, view, usable, spare, result);
+}
+
+/* Everything but the first evaluation: rounds after a change, with dead entries masked. */
+static __attribute__((noinline)) hit_result evaluate_again(fg_site_owner *owner, const fg_view *view, fg_target *spare, PyObject **result)
+{
+    for (int round = 0; round < MAX_ROUNDS; round++) {
+        fg_site *site = owner->site;
+        fg_cache_snapshot *snapshot = site == NULL ? NULL : fg_cache_snapshot_take(&site->cache);
+        if (snapshot == NULL)
+            return HIT_NONE;
+        hit_result hit = evaluate_any(owner, snapshot, view, spare, result);
+        if (hit == HIT_DONE)
+            return hit;
+        fg_cache_snapshot_release_locked(snapshot);
+        if (hit != HIT_AGAIN)
+            return hit;
+    }
+    return HIT_PLAIN;
+}
+
+/* --- misses --- */
+
+static PyObject *name_of(const fg_view *view)
+{
+    return view->func != NULL && PyFunction_Check(view->func) ? ((PyFunctionObject *)view->func)->func_qualname : Py_None;
+}
+
+/* May this miss compile? FG_OK: yes. FG_ERR_BUSY, FG_ERR_LIMIT and FG_ERR_UNSUPPORTED: run plain. FG_ERR_PYTHON: raise. */
+static fg_status may_compile(fg_site_owner *owner, const fg_view *view, uint32_t n_entries)
+{
+    fg_site *site = owner->site;
+    if (compile_callback == NULL || site->never || owner->state != FG_RUN_DEFAULT || fg_hook.plain)
+        return FG_ERR_UNSUPPORTED;
+    if (site->compiling == fg_hook.fork_generation) {
+        FG_COUNT(BUSY, 1);
+        return FG_ERR_BUSY;
+    }
+    fg_hook_config_refresh();
+    if (n_entries > 0 && fg_hook.stance == FG_STANCE_EAGER_ON_RECOMPILE)
+        return FG_ERR_LIMIT;
+    if (n_entries > 0 && fg_hook.stance == FG_STANCE_FAIL_ON_RECOMPILE)
+        return fg_hook_raise("FailOnRecompile", "%S would be compiled again: none of its %u entries accepts this call, and the stance is fail_on_recompile",
+                             name_of(view), (unsigned)n_entries);
+    uint32_t limit = owner->recompile_limit ? owner->recompile_limit : fg_hook.recompile_limit;
+    if (owner->compiles >= limit) {
+        FG_COUNT(LIMITED, 1);
+        owner->at_limit = 1;
+        if (site->options.fullgraph)
+            return fg_hook_raise("RecompileLimitExceeded", "%S was compiled %u times, which is its recompile_limit, and no entry accepts this call",
+                                 name_of(view), (unsigned)owner->compiles);
+        return FG_ERR_LIMIT;
+    }
+    return FG_OK;
+}
+
+static void death_of_guarded(void *entry)
+{
+    fg_entry_invalidate(entry);
+}
+
+/* Guards accept the view they were made for: FG_OK; FG_ERR_INVALID: they do not; FG_ERR_PYTHON. */
+static fg_status self_check(const fg_entry *entry, const fg_view *view, const fg_site_owner *owner)
+{
+    int accepts = fg_desc_check(entry->desc, view);
+    if (accepts == 1)
+        return FG_OK;
+    if (accepts < 0)
+        return FG_ERR_PYTHON;
+    FG_COUNT(SELF_CHECK_FAILED, 1);
+    if (!fg_hook.strict)
+        return FG_ERR_INVALID;
+    PyObject *reasons = fg_desc_explain(entry->desc, view);
+    if (reasons != NULL)
+        fg_hook_raise("InternalError", "the guards of a new entry of %S refuse the call it was made for: %S", owner == NULL ? Py_None : name_of(view), reasons);
+    Py_XDECREF(reasons);
+    return FG_ERR_PYTHON;
+}
+
+static uint64_t next_uid = 1;
+
+static fg_status publish(fg_site *site, fg_entry *entry)
+{
+    entry->uid = next_uid++;
+    entry->published = 1;
+    fg_desc_on_death(entry->desc, death_of_guarded, entry);
+    uint64_t evictions = fg_load_relaxed(&site->cache.evictions), swept = fg_load_relaxed(&site->cache.swept);
+    fg_store_relaxed(&site->cache.limit, fg_site_cache_size(site)); /* under the GIL */
+    fg_status st = fg_cache_add(&site->cache, NULL, &entry->link);
+    FG_COUNT(EVICTIONS, fg_load_relaxed(&site->cache.evictions) - evictions);
+    FG_COUNT(SWEPT, fg_load_relaxed(&site->cache.swept) - swept);
+    if (st == FG_OK)
+        FG_COUNT(COMPILED, 1);
+    fg_target_purge(site);
+    return st;
+}
+
+static fg_status check_and_publish(fg_site *site, fg_site_owner *owner, fg_entry *entry, const fg_view *view)
+{
+    fg_status st = FG_OK;
+    if (entry->code == NULL || entry->desc == NULL)
+        return FG_BUG("a compiled entry has code and guards");
+    if (view != NULL)
+        FG_TRY(self_check(entry, view, owner));
+    FG_TRY(publish(site, entry));
+fail:
+    return st;
+}
+
+/* The caller's objects, kept while anything may run: defaults and cells can be replaced by what the compiler runs. */
+typedef struct held_view {
+    PyObject **slots;
+    Py_ssize_t n;
+    PyObject *few[16 + 4];
+} held_view;
+
+static fg_status hold_view(held_view *held, const fg_view *view)
+{
+    PyObject *roots[4] = {view->closure, view->globals, view->builtins, view->func};
+    held->n = view->n_slots + 4;
+    held->slots = held->few;
+    if (view->n_slots > 16 && (held->slots = fg_malloc((size_t)held->n * sizeof *held->slots)) == NULL)
+        return FG_ERR_NOMEM;
+    for (Py_ssize_t i = 0; i < held->n; i++)
+        held->slots[i] = Py_XNewRef(i < 4 ? roots[i] : view->slots[i - 4]);
+    return FG_OK;
+}
+
+static void release_view(held_view *held)
+{
+    for (Py_ssize_t i = 0; i < held->n; i++)
+        Py_XDECREF(held->slots[i]);
+    if (held->slots != held->few)
+        fg_free(held->slots);
+}
+
+static int32_t next_frame_id;
+
+static fg_status compile_entry(fg_site *site, fg_site_owner *owner, const fg_view *view, int n_entries, fg_entry **out)
+{
+    if (site->frame_id < 0)
+        site->frame_id = next_frame_id++;
+    fg_compile_request request = {
+        .site = site, .owner = owner, .view = view, .code = site->code, .options = &site->options, .object = owner->object, .user = site->user,
+        .frame_id = site->frame_id, .entry_id = site->next_entry_id++, .n_entries = n_entries,
+    };
+    owner->compiles++;
+    FG_COUNT(COMPILES, 1);
+    /* The fork generation, so that a child whose parent was compiling in another thread is not locked out for ever. */
+    uint32_t outer = site->compiling;
+    site->compiling = fg_hook.fork_generation;
+    fg_status st = compile_callback(&request, out);
+    site->compiling = outer == fg_hook.fork_generation ? outer : 0;
+    if (st == FG_ERR_PYTHON && !PyErr_Occurred())
+        st = FG_BUG("a compile callback that says FG_ERR_PYTHON sets an exception");
+    if (st != FG_ERR_PYTHON && PyErr_Occurred())
+        PyErr_Clear();
+    if (st == FG_OK && *out == NULL)
+        st = FG_ERR_UNSUPPORTED;
+    if (st != FG_OK) {
+        FG_COUNT(UNSUPPORTED, 1);
+        if (st == FG_ERR_UNSUPPORTED && request.forever)
+            site->never = 1;
+        return st;
+    }
+    (*out)->frame_id = request.frame_id;
+    (*out)->entry_id = request.entry_id;
+    return FG_OK;
+}
+
+/* Leave out what has died; gives the number of living entries, all of which refused the call. */
+static uint32_t sweep_dead(fg_site *site)
+{
+    fg_cache_snapshot *snapshot = fg_cache_snapshot_peek(&site->cache);
+    uint32_t n_valid = 0, n = snapshot == NULL ? 0 : snapshot->n;
+    for (uint32_t i = 0; i < n; i++)
+        n_valid += fg_cache_entry_is_valid(snapshot->entries[i]);
+    if (n_valid < n) {
+        uint64_t swept = fg_load_relaxed(&site->cache.swept);
+        /* Failure leaves the dead where they are, masked; the next miss tries again. */
+        (void)fg_cache_sweep(&site->cache, NULL);
+        FG_COUNT(SWEPT, fg_load_relaxed(&site->cache.swept) - swept);
+        fg_target_purge(site);
+    }
+    return n_valid;
+}
+
+static __attribute__((noinline)) fg_outcome dispatch_miss(fg_site_owner *owner, const fg_view *view, fg_target *spare, PyObject **result)
+{
+    PyObject *type, *value, *traceback;
+    fg_site *site = owner->site;
+    fg_entry *entry = NULL;
+    held_view held = {.slots = held.few};
+    FG_COUNT(MISSES, 1);
+    site->misses++;
+    fg_site_take(site);
+    PyErr_Fetch(&type, &value, &traceback);
+    /* May run destructors; the view stands, because its maker holds what it took from defaults (hook_bind.h). */
+    uint32_t n_entries = sweep_dead(site);
+    FG_COUNT(GUARD_FAILURES, n_entries);
+    site->guard_failures += n_entries;
+    fg_status st = owner->site == site ? may_compile(owner, view, n_entries) : FG_ERR_BUSY;
+    if (st == FG_OK)
+        st = hold_view(&held, view);
+    if (st == FG_OK)
+        st = compile_entry(site, owner, view, (int)n_entries, &entry);
+    if (st == FG_OK)
+        st = check_and_publish(site, owner, entry, view);
+    FG_TRACE(HOOK, "miss of site %p: %s", (void *)site, fg_status_text(st));
+    if (st != FG_ERR_PYTHON)
+        PyErr_Restore(type, value, traceback);
+    else {
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+    }
+    fg_outcome outcome = st == FG_ERR_PYTHON ? FG_OUTCOME_ERROR : FG_OUTCOME_PLAIN;
+    if (st == FG_OK) {
+        hit_result hit = owner->site == site ? evaluate_again(owner, view, spare, result) : HIT_PLAIN;
+        if (hit == HIT_DONE) {
+            outcome = FG_OUTCOME_HIT;
+        } else if (hit == HIT_ERROR) {
+            outcome = FG_OUTCOME_ERROR;
+        } else if (hit == HIT_NONE && fg_cache_entry_is_valid(&entry->link)) {
+            /* Its description accepts the view and the program does not (or an impure guard changed its mind): it would never be hit. */
+            FG_COUNT(SELF_CHECK_FAILED, 1);
+            fg_entry_invalidate(entry);
+        }
+    }
+    if (entry != NULL)
+        fg_entry_drop(entry);
+    release_view(&held);
+    fg_site_drop(site);
+    return outcome;
+}
+
+static fg_outcome outcome_of(hit_result hit)
+{
+    return hit == HIT_DONE ? FG_OUTCOME_HIT : hit == HIT_ERROR ? FG_OUTCOME_ERROR : FG_OUTCOME_PLAIN;
+}
+
+static __attribute__((noinline)) fg_outcome dispatch_rest(fg_site_owner *owner, const fg_view *view, hit_result hit, fg_target *spare, PyObject **result)
+{
+    if (hit == HIT_AGAIN)
+        hit = evaluate_again(owner, view, spare, result);
+    fg_outcome outcome = hit == HIT_NONE && owner->site != NULL ? dispatch_miss(owner, view, spare, result) : outcome_of(hit);
+    if (spare->func != NULL) {
+        Py_CLEAR(spare->func);
+    }
+    return outcome;
+}
+
+fg_outcome fg_site_dispatch(fg_site_owner *owner, const fg_view *view, PyObject **result)
+{
+    fg_target spare = {0, NULL};
+    fg_cache_snapshot *snapshot = fg_cache_snapshot_peek(&owner->site->cache);
+    hit_result hit = HIT_NONE;
+    if (LIKELY(snapshot != NULL)) {
+        fg_cache_snapshot_retain_locked(snapshot);
+        if (LIKELY(fg_program_max_inputs(snapshot->program) <= FEW_INPUTS)) {
+            PyObject *inputs[FEW_INPUTS + 1];
+            hit = evaluate(owner, snapshot, view, NULL, inputs + 1, &spare, result);
+        } else {
+            hit = evaluate_large(owner, snapshot, view, NULL, &spare, result);
+        }
+        if (LIKELY(hit == HIT_DONE))
+            return FG_OUTCOME_HIT;
+        fg_cache_snapshot_release_locked(snapshot);
+    }
+    return dispatch_rest(owner, view, hit, &spare, result);
+}
+
+fg_status fg_site_find(fg_site *site, const fg_view *view, fg_entry **out)
+{
+    *out = NULL;
+    fg_cache_snapshot *snapshot = fg_cache_snapshot_take(&site->cache);
+    if (snapshot == NULL)
+        return FG_OK;
+    fg_status st = FG_OK;
+    uint64_t usable[FG_CACHE_MAX_ENTRIES / 64];
+    fg_cache_snapshot_usable(snapshot, usable);
+    fg_eval eval = {0};
+    PyObject **inputs = fg_malloc(((size_t)fg_program_max_inputs(snapshot->program) + 1) * sizeof *inputs);
+    if (inputs == NULL) {
+        st = FG_ERR_NOMEM;
+        goto fail;
+    }
+    fg_eval_result what = fg_program_eval(snapshot->program, view, snapshot->order, usable, inputs + 1, &eval);
+    if (what == FG_EVAL_HIT) {
+        fg_entry *entry = (fg_entry *)snapshot->entries[eval.winner];
+        fg_entry_take(entry);
+        fg_eval_release(&eval);
+        *out = entry;
+    }
+    st = what == FG_EVAL_ERROR ? FG_ERR_PYTHON : what == FG_EVAL_BUSY ? FG_ERR_BUSY : FG_OK;
+fail:
+    fg_free(inputs);
+    fg_cache_snapshot_release_locked(snapshot);
+    return st;
+}
+
+fg_status fg_site_publish(fg_site *site, fg_entry *entry, const fg_view *view)
+{
+    fg_site_take(site);
+    if (entry->entry_id < 0) {
+        if (site->frame_id < 0)
+            site->frame_id = next_frame_id++;
+        entry->frame_id = site->frame_id;
+        entry->entry_id = site->next_entry_id++;
+    }
+    fg_status st = check_and_publish(site, NULL, entry, view);
+    fg_entry_drop(entry);
+    fg_site_drop(site);
+    return st;
+}

@@ -1,0 +1,105 @@
+/* Targets: the function objects that run an entry's code for one function of the user. They hold that function's globals and closure, which
+ * an entry must not, so they belong to the owner (a gate) and die with it. The table is indexed by the entry's place in the snapshot; since places
+ * move when entries leave, a row names its entry by its uid.
+ */
+#include "runtime/base/alloc.h"
+#include "runtime/hook/hook_site.h"
+
+#include <string.h>
+
+fg_status fg_target_make(const fg_entry *entry, const fg_view *view, PyObject **out)
+{
+    PyObject *closure = entry->uses_closure ? view->closure : NULL;
+    if (entry->uses_closure && (closure == NULL || !PyTuple_CheckExact(closure)))
+        return FG_BUG("a target that uses the closure is made for a function that has one");
+    PyObject *func = PyFunction_NewWithQualName((PyObject *)entry->code, view->globals, entry->code->co_qualname);
+    if (func == NULL)
+        return FG_ERR_PYTHON;
+    /* A function finds its builtins when it is made; the user's may have been made under other ones. */
+    if (view->builtins != NULL && view->builtins != ((PyFunctionObject *)func)->func_builtins)
+        Py_SETREF(((PyFunctionObject *)func)->func_builtins, Py_NewRef(view->builtins));
+    if (closure != NULL && PyFunction_SetClosure(func, closure) < 0) {
+        Py_DECREF(func);
+        return FG_ERR_PYTHON;
+    }
+    FG_COUNT(TARGETS, 1);
+    *out = func;
+    return FG_OK;
+}
+
+fg_status fg_target_keep(fg_site_owner *owner, uint32_t index, const fg_entry *entry, PyObject *func)
+{
+    if (index >= owner->n_targets) {
+        uint32_t n = owner->n_targets == 0 ? 2 : owner->n_targets;
+        while (n <= index)
+            n *= 2;
+        fg_target *grown = fg_realloc(owner->targets, n * sizeof *grown);
+        if (grown == NULL) {
+            Py_DECREF(func);
+            return FG_ERR_NOMEM;
+        }
+        memset(grown + owner->n_targets, 0, (n - owner->n_targets) * sizeof *grown);
+        owner->targets = grown;
+        owner->n_targets = n;
+    }
+    PyObject *old = owner->targets[index].func;
+    owner->targets[index] = (fg_target){entry->uid, func};
+    Py_XDECREF(old);
+    return FG_OK;
+}
+
+int fg_target_move(fg_site_owner *owner, uint32_t index, const fg_entry *entry)
+{
+    for (uint32_t i = 0; i < owner->n_targets; i++)
+        if (owner->targets[i].uid == entry->uid && index < owner->n_targets) {
+            fg_target found = owner->targets[i];
+            owner->targets[i] = owner->targets[index];
+            owner->targets[index] = found;
+            return 1;
+        }
+    return 0;
+}
+
+void fg_target_drop_all(fg_site_owner *owner)
+{
+    fg_target *targets = owner->targets;
+    uint32_t n = owner->n_targets;
+    owner->targets = NULL;
+    owner->n_targets = 0;
+    for (uint32_t i = 0; i < n; i++)
+        Py_XDECREF(targets[i].func);
+    fg_free(targets);
+}
+
+static int is_current(const fg_cache_snapshot *snapshot, uint64_t uid)
+{
+    for (uint32_t i = 0; snapshot != NULL && i < snapshot->n; i++)
+        if (((fg_entry *)snapshot->entries[i])->uid == uid)
+            return 1;
+    return 0;
+}
+
+/* One dead row of one owner, its function handed over; NULL: none is left. */
+static PyObject *take_dead(fg_site *site)
+{
+    const fg_cache_snapshot *snapshot = fg_cache_snapshot_peek(&site->cache);
+    for (fg_site_owner *owner = site->owners; owner != NULL; owner = owner->next)
+        for (uint32_t i = 0; i < owner->n_targets; i++) {
+            fg_target *row = &owner->targets[i];
+            if (row->uid != 0 && !is_current(snapshot, row->uid)) {
+                PyObject *func = row->func;
+                *row = (fg_target){0, NULL};
+                return func;
+            }
+        }
+    return NULL;
+}
+
+void fg_target_purge(fg_site *site)
+{
+    /* Dropping a function may run anything and change every list, so each step starts from the top. */
+    fg_site_take(site);
+    for (PyObject *func; (func = take_dead(site)) != NULL;)
+        Py_DECREF(func);
+    fg_site_drop(site);
+}

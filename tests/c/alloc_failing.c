@@ -1,0 +1,71 @@
+#include "tests/c/alloc_failing.h"
+#include "runtime/base/alloc.h"
+#include "runtime/base/atomics.h"
+
+#include <stdlib.h>
+
+static _Atomic size_t living;
+static size_t countdown;
+static int fired;
+
+static int fails(void)
+{
+    if (countdown == 0 || --countdown > 0)
+        return 0;
+    fired = 1;
+    return 1;
+}
+
+static void *counted(void *block)
+{
+    if (block != NULL)
+        fg_add_relaxed(&living, (size_t)1);
+    return block;
+}
+
+static void *failing_malloc(size_t size)
+{
+    return fails() ? NULL : counted(malloc(size));
+}
+
+static void *failing_calloc(size_t count, size_t size)
+{
+    return fails() ? NULL : counted(calloc(count, size));
+}
+
+static void *failing_realloc(void *block, size_t size)
+{
+    if (fails())
+        return NULL;
+    void *grown = realloc(block, size);
+    return block == NULL ? counted(grown) : grown;
+}
+
+static void failing_free(void *block)
+{
+    fg_add_relaxed(&living, (size_t)0 - 1);
+    free(block);
+}
+
+void alloc_failing_install(void)
+{
+    static const fg_alloc_table table = {"failing", failing_malloc, failing_calloc, failing_realloc, failing_free, NULL};
+    if (fg_alloc_table_set(&table) != FG_OK)
+        abort();
+}
+
+void alloc_failing_at(size_t n)
+{
+    countdown = n;
+    fired = 0;
+}
+
+int alloc_failing_fired(void)
+{
+    return fired;
+}
+
+size_t alloc_failing_living(void)
+{
+    return fg_load_relaxed(&living);
+}

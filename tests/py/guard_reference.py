@@ -1,0 +1,392 @@
+"""A plain evaluator of guard texts: the oracle of the guard tests.
+
+It reads the text form with its own small parser and answers by ordinary Python operations on the objects, one condition after
+the other, with no merging, no tables and no direct memory reads (except for `slot_attr`, which is an offset by definition).
+
+A source is one of three things: a value, ABSENT (its parent could have one and has none), or WRONG (its parent is missing or of a
+kind that cannot have one, or only a user's ``__eq__`` could tell). An entry matches when every condition holds, every source that
+something depends on has a value, and every source with an `absent` condition is ABSENT.
+"""
+
+from __future__ import annotations
+
+import ast
+import ctypes
+import math
+import re
+import struct
+import sys
+import types
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any
+
+ABSENT = type("ABSENT", (), {"__repr__": lambda self: "ABSENT"})()
+WRONG = type("WRONG", (), {"__repr__": lambda self: "WRONG"})()
+UNBOUND = type("UNBOUND", (), {"__repr__": lambda self: "UNBOUND"})()
+
+SCALARS = (int, bool, float, complex, str, bytes)
+SAFE = {int, bool, float, complex, str, bytes, type(None), type(Ellipsis)}
+TOKEN = re.compile(
+    r"""\s*(?:(?P<identity>[@?](?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"))
+    |(?P<string>b?(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"))
+    |(?P<bits>float:0x[0-9a-f]+)
+    |(?P<number>-?(?:0x[0-9a-f]+|\d+(?:\.\d+)?(?:e[-+]?\d+)?))
+    |(?P<word>[A-Za-z_]\w*)
+    |(?P<mark>[=(),:-]))""",
+    re.X,
+)
+
+
+@dataclass
+class Node:
+    accessor: str
+    parent: int | None
+    operand: Any
+
+
+@dataclass
+class Guards:
+    nodes: list[Node] = field(default_factory=list)
+    conditions: list[tuple[int | None, str, Any]] = field(default_factory=list)
+    relations: list[tuple[str, list[int]]] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+
+
+class Line:
+    def __init__(self, text: str):
+        self.tokens = []
+        at = 0
+        text = text.rstrip()
+        while at < len(text):
+            match = TOKEN.match(text, at)
+            assert match, text[at:]
+            self.tokens.append((match.lastgroup, match.group(match.lastgroup)))
+            at = match.end()
+
+    def peek(self) -> str:
+        return self.tokens[0][1] if self.tokens else ""
+
+    def take(self) -> str:
+        return self.tokens.pop(0)[1]
+
+    def node(self) -> int:
+        return int(self.take()[1:])
+
+    def constant(self, resolve) -> Any:
+        kind, text = self.tokens.pop(0)
+        if kind == "identity":
+            return resolve(ast.literal_eval(text[1:]))
+        if kind == "string":
+            return ast.literal_eval(text)
+        if kind == "bits":
+            return struct.unpack("<d", int(text[6:], 16).to_bytes(8, "little"))[0]
+        if kind == "number":
+            if not text.lstrip("-").startswith("0x") and any(c in text for c in ".e"):
+                return float(text)
+            return int(text, 0)
+        if text == "complex":
+            self.take()
+            real = self.constant(resolve)
+            self.take()
+            imag = self.constant(resolve)
+            self.take()
+            return complex(real, imag)
+        if text == "(":
+            items = []
+            while self.peek() != ")":
+                items.append(self.constant(resolve))
+                assert self.take() == ","
+            self.take()
+            return tuple(items)
+        return {"None": None, "True": True, "False": False, "Ellipsis": Ellipsis, "NotImplemented": NotImplemented}[text]
+
+
+def find_identity(name: str, objects: dict[str, Any]) -> Any:
+    if name in objects:
+        return objects[name]
+    module, _, path = name.partition(":")
+    at = sys.modules.get(module, UNBOUND)
+    for part in path.split(".") if path else ():
+        at = getattr(at, part, UNBOUND)
+    return at
+
+
+def parse(text: str, objects: dict[str, Any] | None = None) -> Guards:
+    """objects: what unbound names stand for."""
+    guards = Guards()
+    lines = text.split("\n")
+    assert lines[0] == "framegate-guards 1"
+
+    def resolve(name):
+        return find_identity(name, objects or {})
+
+    for row in lines[1:]:
+        line = Line(row)
+        if not line.tokens:
+            continue
+        head = line.take()
+        if head == "names":
+            continue
+        if head == "output":
+            guards.outputs.append(line.node())
+        elif head == "relation":
+            kind = line.take()
+            ids = []
+            while re.fullmatch(r"n\d+", line.peek()):
+                ids.append(line.node())
+            guards.relations.append((kind, ids))
+        elif head == "guard":
+            on = None if line.peek() == "-" else line.peek()
+            line.take()
+            kind = line.take()
+            operand: Any = None
+            if kind in ("truth", "length"):
+                operand = line.constant(resolve)
+            elif kind == "in_range":
+                operand = (line.constant(resolve), line.constant(resolve))
+            elif kind in ("type_is", "is", "equals", "dict_has", "dict_lacks", "dict_keys", "attr_has", "attr_lacks"):
+                operand = line.constant(resolve)
+            elif kind == "tensor":
+                operand = (row.split(" tensor ", 1)[1], line.constant(resolve), line.constant(resolve))
+            guards.conditions.append((None if on is None else int(on[1:]), kind, operand))
+        else:
+            assert int(head[1:]) == len(guards.nodes)
+            assert line.take() == "="
+            accessor = line.take()
+            parent = line.node() if re.fullmatch(r"n\d+", line.peek()) else None
+            operand = line.constant(resolve) if line.tokens else None
+            guards.nodes.append(Node(accessor, parent, operand))
+    return guards
+
+
+def same_bits(a: Any, b: Any) -> bool:
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if type(a) is float:
+        return struct.pack("d", a) == struct.pack("d", b)
+    if type(a) is complex:
+        return struct.pack("dd", a.real, a.imag) == struct.pack("dd", b.real, b.imag)
+    if type(a) in (int, str, bytes):
+        return a == b
+    if type(a) is tuple:
+        return len(a) == len(b) and all(map(same_bits, a, b))
+    return False
+
+
+def stored_pairs(container: dict) -> list[tuple[Any, Any]]:
+    """The dict's own items, in its own order; an OrderedDict's in the order of its list."""
+    if isinstance(container, OrderedDict):
+        return [(key, dict.__getitem__(container, key)) for key in OrderedDict.__iter__(container)]
+    return list(dict.items(container))
+
+
+def key_equal(key: Any, stored: Any) -> bool | None:
+    """None: a user's comparison would decide."""
+    if key is stored:
+        return True
+    if type(stored) is tuple:
+        if type(key) is not tuple:
+            return False
+        for one, other in zip(key, stored):
+            equal = key_equal(one, other)
+            if equal is not True:
+                return equal
+        return len(key) == len(stored)
+    if type(stored) in SAFE:
+        return type(key) in SAFE and key == stored
+    if type(stored).__eq__ is object.__eq__:
+        return False
+    return None
+
+
+def dict_find(container: dict, key: Any) -> Any:
+    """The value, ABSENT, or WRONG. Keys of other hashes never meet; of those of the same hash any may be met first."""
+    undecided = False
+    wanted = hash(key)
+    for stored, value in dict.items(container):
+        if stored is key:
+            return value
+        if type(stored) in SAFE or isinstance(stored, type) or type(stored) is tuple or hash(stored) == wanted:
+            if hash(stored) != wanted:
+                continue
+            equal = key_equal(key, stored)
+            if equal:
+                return value
+            undecided = undecided or equal is None
+    return WRONG if undecided else ABSENT
+
+
+def instance_dict(value: Any) -> dict:
+    try:
+        found = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return {}
+    return found if isinstance(found, dict) else dict(found)
+
+
+def read(accessor: str, parent: Any, operand: Any, call: dict) -> Any:
+    if operand is UNBOUND:
+        return WRONG
+    if accessor == "arg":
+        args = call["args"]
+        return args[operand] if operand < len(args) else ABSENT
+    if accessor == "freevar":
+        closure = call.get("closure") or ()
+        return closure[operand] if operand < len(closure) else ABSENT
+    if accessor in ("globals", "builtins", "function"):
+        value = call.get({"function": "func"}.get(accessor, accessor))
+        return ABSENT if value is None else value
+    if accessor == "const":
+        return operand
+    if accessor == "cell_contents":
+        if type(parent) is not types.CellType:
+            return WRONG
+        try:
+            return parent.cell_contents
+        except ValueError:
+            return ABSENT
+    if accessor == "dict_item":
+        return dict_find(parent, operand) if isinstance(parent, dict) else WRONG
+    if accessor in ("list_item", "tuple_item"):
+        kind = list if accessor == "list_item" else tuple
+        if not isinstance(parent, kind):
+            return WRONG
+        n = kind.__len__(parent)
+        return kind.__getitem__(parent, operand) if -n <= operand < n else ABSENT
+    if accessor == "type":
+        return type(parent)
+    if accessor == "type_lookup":
+        if not isinstance(parent, type):
+            return WRONG
+        for base in type.__getattribute__(parent, "__mro__"):
+            if operand in base.__dict__:
+                return base.__dict__[operand]
+        return ABSENT
+    if accessor == "instance_attr":
+        if isinstance(parent, type):
+            return parent.__dict__.get(operand, ABSENT)
+        return dict_find(instance_dict(parent), operand)
+    if accessor == "slot_attr":
+        address = ctypes.c_void_p.from_address(id(parent) + operand).value
+        return ctypes.cast(address, ctypes.py_object).value if address else ABSENT
+    if accessor == "module_dict":
+        return types.ModuleType.__getattribute__(parent, "__dict__") if isinstance(parent, types.ModuleType) else WRONG
+    if accessor in ("code", "defaults", "kwdefaults", "closure", "func_globals", "func_builtins"):
+        if type(parent) is not types.FunctionType:
+            return WRONG
+        value = getattr(parent, f"__{accessor.removeprefix('func_')}__")
+        return ABSENT if value is None else value
+    if accessor in ("method_func", "method_self"):
+        return getattr(parent, f"__{accessor[7:]}__") if type(parent) is types.MethodType else WRONG
+    if accessor == "descr_func":
+        return parent.__func__ if type(parent) in (staticmethod, classmethod) else WRONG
+    if accessor == "property_part":
+        if type(parent) is not property:
+            return WRONG
+        value = (parent.fget, parent.fset, parent.fdel)[operand]
+        return ABSENT if value is None else value
+    if accessor in ("range_part", "slice_part"):
+        if type(parent) is not (range if accessor == "range_part" else slice):
+            return WRONG
+        return (parent.start, parent.stop, parent.step)[operand]
+    assert accessor == "getattr", accessor
+    try:
+        return getattr(parent, operand)
+    except MemoryError:
+        raise
+    except AttributeError:
+        return ABSENT
+    except Exception:
+        return WRONG
+
+
+TRUTHS = (type(None), bool, int, float, str, bytes, tuple, list, dict, set, frozenset)
+SIZED = (tuple, list, dict, set, frozenset, str, bytes)
+
+
+def holds(kind: str, value: Any, operand: Any, tensor_text) -> bool:
+    if operand is UNBOUND:
+        return False
+    if kind == "present":
+        return True
+    if kind == "type_is":
+        return type(value) is operand
+    if kind == "is":
+        return value is operand
+    if kind == "is_not_none":
+        return value is not None
+    if kind == "equals":
+        return same_bits(value, operand)
+    if kind == "truth":
+        return type(value) in TRUTHS and bool(value) == bool(operand)
+    if kind == "length":
+        for base in SIZED:
+            if isinstance(value, base):
+                return base.__len__(value) == operand
+        return False
+    if kind == "dict_has":
+        return isinstance(value, dict) and dict_find(value, operand) not in (ABSENT, WRONG)
+    if kind == "dict_lacks":
+        return isinstance(value, dict) and dict_find(value, operand) is ABSENT
+    if kind == "dict_keys":
+        return isinstance(value, dict) and same_bits(tuple(key for key, _ in stored_pairs(value)), operand)
+    if kind in ("attr_has", "attr_lacks"):
+        found = value.__dict__.get(operand, ABSENT) if isinstance(value, type) else dict_find(instance_dict(value), operand)
+        return found is ABSENT if kind == "attr_lacks" else found is not ABSENT and found is not WRONG
+    if kind == "is_nan":
+        return type(value) is float and math.isnan(value)
+    if kind == "in_range":
+        return type(value) is int and operand[0] <= value <= operand[1]
+    assert kind == "tensor", kind
+    return type(value) is operand[2] and tensor_text(value) == operand[0]
+
+
+def evaluate(guards: Guards, call: dict, tensor_text=lambda value: None) -> bool:
+    """call: args (a list), and optionally closure, globals, builtins, func. tensor_text gives a tensor's metadata as the text form has it."""
+    n = len(guards.nodes)
+    wants: list[set[str]] = [set() for _ in range(n)]
+    types_of: dict[int, set] = {}
+    for on, kind, operand in guards.conditions:
+        if operand is UNBOUND:
+            return False
+        if on is not None:
+            wants[on].add("absent" if kind == "absent" else "present")
+            if kind == "type_is":
+                types_of.setdefault(on, set()).add(operand)
+    for _, ids in guards.relations:
+        for i in ids:
+            wants[i].add("present")
+    for i in guards.outputs:
+        wants[i].add("present")
+    for i in reversed(range(n)):
+        parent = guards.nodes[i].parent
+        if wants[i] and parent is not None:
+            wants[parent].add("present")
+    if any(len(want) == 2 for want in wants):
+        return False
+
+    values: list[Any] = [WRONG] * n
+    for i, node in enumerate(guards.nodes):
+        if not wants[i]:
+            continue
+        parent = None if node.parent is None else values[node.parent]
+        if node.operand is UNBOUND:
+            return False
+        if node.accessor == "slot_attr" and types_of.get(node.parent) != {type(parent)}:
+            return False
+        values[i] = read(node.accessor, parent, node.operand, call)
+        if values[i] is WRONG or (values[i] is ABSENT) != ("absent" in wants[i]):
+            return False
+        for on, kind, operand in guards.conditions:
+            if on == i and kind != "absent" and not holds(kind, values[i], operand, tensor_text):
+                return False
+    for kind, ids in guards.relations:
+        objects = [id(values[i]) for i in ids]
+        if kind == "same" and len(set(objects)) != 1:
+            return False
+        if kind == "distinct" and len(set(objects)) != len(objects):
+            return False
+    return True

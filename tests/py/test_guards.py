@@ -1,0 +1,724 @@
+"""Guards against their plain Python reference: random object graphs, random descriptions, merged programs, and changes between calls."""
+
+from __future__ import annotations
+
+import collections
+import os
+import random
+import sys
+import types
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import guard_reference as reference  # noqa: E402
+from framegate._core import GuardDesc, GuardProgram, guard_accessors, guard_kinds, guard_unbound  # noqa: E402
+
+NAN = float("nan")
+NAN_OTHER = reference.struct.unpack("<d", (0x7FF8000000000123).to_bytes(8, "little"))[0]
+SCALARS = [
+    None, True, False, 0, 1, 7, -3, 300, 2**62, 2**63, -(2**63), 2**64 + 1, 2**200, 0.0, -0.0, 1.0, 0.5, NAN, NAN_OTHER, float("inf"),
+    1j, complex(0.0, -0.0), complex(-0.0, 0.0), complex(NAN, 1), "", "a", "b", "lr", "a string", "\u00e9", "\u4e2d", "\U0001f600", "\udc80",
+    b"", b"a", b"\x00'\"", (), (1,), (1.0,), (True,), ("a", (2, b"x")), Ellipsis,
+]
+KEYS = ["a", "b", "lr", "x y", 0, 1, 1.0, True, None, 2.5, b"a", (1, "a"), (1.0, "a"), int, dict, 2**70, Ellipsis, 1j]
+NAMES = ["a", "b", "lr", "missing"]
+
+
+class Plain:
+    shared = 1
+
+    def method(self):
+        return self
+
+    @property
+    def computed(self):
+        return getattr(self, "a", 5)
+
+    static = staticmethod(len)
+
+
+class Child(Plain):
+    lr = "class"
+
+
+class Slots:
+    __slots__ = ("a", "b")
+
+
+class SlotsAndDict(Slots):
+    pass
+
+
+class MyDict(dict):
+    def __getitem__(self, key):
+        raise AssertionError("user code was called")
+
+    __len__ = __iter__ = __contains__ = __getitem__
+
+
+class MyList(list):
+    def __getitem__(self, key):
+        raise AssertionError("user code was called")
+
+    __len__ = __iter__ = __getitem__
+
+
+class EvilKey:
+    """Hash of "a"; its comparison must never run."""
+
+    def __hash__(self):
+        return hash("a")
+
+    def __eq__(self, other):
+        raise AssertionError("user code was called")
+
+
+class QuietKey:
+    """Same hash, compared by identity only."""
+
+    def __hash__(self):
+        return hash("a")
+
+
+class Raises:
+    @property
+    def a(self):
+        raise ValueError("no")
+
+
+def outer(rng):
+    a, b = rng.choice(SCALARS), rng.choice(SCALARS)
+
+    def inner(x, y=3, *, z=4):
+        return a, b, x
+
+    return inner
+
+
+def make_value(rng: random.Random, depth: int = 0):
+    pick = rng.randrange(24 if depth < 3 else 6)
+    again = lambda: make_value(rng, depth + 1)  # noqa: E731
+    if pick < 6:
+        return rng.choice(SCALARS)
+    if pick < 8:
+        return {rng.choice(KEYS): again() for _ in range(rng.randrange(5))}
+    if pick == 8:
+        return MyDict({rng.choice(KEYS): again() for _ in range(rng.randrange(4))})
+    if pick == 9:
+        made = collections.OrderedDict((rng.choice(KEYS), again()) for _ in range(rng.randrange(4)))
+        if made and rng.random() < 0.5:
+            made.move_to_end(next(iter(made)))
+        return made
+    if pick == 10:
+        return [again() for _ in range(rng.randrange(4))]
+    if pick == 11:
+        return MyList(again() for _ in range(rng.randrange(3)))
+    if pick == 12:
+        return tuple(again() for _ in range(rng.randrange(4)))
+    if pick in (13, 14):
+        made = rng.choice((Plain, Child))()
+        for name in rng.sample(NAMES[:3], rng.randrange(4)):
+            setattr(made, name, again())
+        if rng.random() < 0.3:
+            made.__dict__  # the dict exists from now on
+        if rng.random() < 0.1:
+            made.__dict__ = {"a": again(), **({3: 1} if rng.random() < 0.5 else {})}
+        return made
+    if pick == 15:
+        made = rng.choice((Slots, SlotsAndDict))()
+        for name in rng.sample(["a", "b"], rng.randrange(3)):
+            setattr(made, name, again())
+        return made
+    if pick == 16:
+        made = outer(rng)
+        if rng.random() < 0.3:
+            made.__defaults__ = None
+        if rng.random() < 0.3:
+            made.__kwdefaults__ = None
+        return made
+    if pick == 17:
+        return Plain().method
+    if pick == 18:
+        return rng.choice((range(0, 5, 2), range(3), slice(1, None), slice(0, 4, 2)))
+    if pick == 19:
+        return rng.choice((np, types, int, Plain, Child, len, Plain.__dict__["static"], Plain.__dict__["computed"], property()))
+    if pick == 20:
+        return rng.choice((np.zeros((2, 3)), np.zeros((3, 2)).T, np.ones(4, "f4"), np.ones((2, 3), order="F"), np.array(1), np.zeros((2, 3), ">f8")))
+    if pick == 21:
+        return rng.choice(({EvilKey(): 1}, {QuietKey(): 1}, {("a", EvilKey()): 1}, {EvilKey(): 1, 5: 2}))
+    if pick == 22:
+        return rng.choice(({1, 2}, frozenset("ab"), set(), bytearray(b"x")))
+    return rng.choice((Raises(), object(), types.CellType(), types.CellType(again()) if depth < 3 else None))
+
+
+def make_call(rng: random.Random) -> dict:
+    func = outer(rng)
+    args = [make_value(rng) for _ in range(3)]
+    if rng.random() < 0.5:
+        args[1] = args[0]
+    if rng.random() < 0.2:
+        args[2] = reference.ABSENT
+    return {"args": args, "closure": func.__closure__, "globals": {"G": make_value(rng), "a": 1}, "builtins": {"len": len}, "func": func}
+
+
+def native(call: dict) -> dict:
+    return {**call, "args": tuple(guard_unbound if x is reference.ABSENT else x for x in call["args"])}
+
+
+def tensor_text(value):
+    desc = GuardDesc()
+    desc.guard("tensor", desc.source("arg"), value)
+    return desc.to_text().split(" tensor ", 1)[1].split("\n")[0]
+
+
+INDEXED = {"arg": 4, "freevar": 3, "list_item": 4, "tuple_item": 4, "range_part": 3, "slice_part": 3, "property_part": 3}
+FITTING = {
+    dict: ["dict_item"], list: ["list_item"], tuple: ["tuple_item"], types.CellType: ["cell_contents"], types.ModuleType: ["module_dict"],
+    types.FunctionType: ["code", "defaults", "kwdefaults", "closure", "func_globals", "func_builtins"], types.MethodType: ["method_func", "method_self"],
+    range: ["range_part"], slice: ["slice_part"], property: ["property_part"], staticmethod: ["descr_func"], type: ["type_lookup"],
+}
+ROOTS = ["arg", "arg", "arg", "freevar", "globals", "builtins", "function", "const"]
+
+
+def random_desc(rng: random.Random, call: dict, impure: bool = True) -> GuardDesc:
+    """A description of the call, mostly true of it."""
+    desc = GuardDesc(slot_names=("x", "y", "z"))
+    seen: list = []  # (number, value)
+    tensors = []
+    for _ in range(rng.randrange(1, 10)):
+        deeper = [item for item in seen if item[1] is not reference.ABSENT and item[1] is not reference.WRONG]
+        if not deeper or rng.random() < 0.3:
+            accessor, parent, parent_value = rng.choice(ROOTS), None, None
+        else:
+            parent, parent_value = rng.choice(deeper)
+            options = ["type", "instance_attr"] + (["getattr"] if impure and rng.random() < 0.3 else [])
+            for kind, names in FITTING.items():
+                if isinstance(parent_value, kind):
+                    options += names * 3
+            if type(parent_value) in (Slots, SlotsAndDict):
+                desc.guard("type_is", parent, type(parent_value))
+                options += ["slot_attr"] * 6
+            accessor = rng.choice(options) if rng.random() < 0.93 else rng.choice(guard_accessors)
+            if accessor in ROOTS or (accessor == "getattr" and not impure) or (accessor == "slot_attr" and "slot_attr" not in options):
+                continue
+        key, index = None, 0
+        if accessor in INDEXED:
+            index = rng.randrange(INDEXED[accessor])
+            if accessor in ("list_item", "tuple_item") and rng.random() < 0.3:
+                index = -1 - index
+        elif accessor == "dict_item":
+            if isinstance(parent_value, dict) and dict.__len__(parent_value) and rng.random() < 0.7:
+                key = rng.choice(list(dict.keys(parent_value)))
+            else:
+                key = rng.choice([*KEYS, "G", "len"])
+        elif accessor in ("type_lookup", "instance_attr", "getattr"):
+            key = rng.choice([*NAMES, "method", "computed", "shared", "static"])
+        elif accessor == "const":
+            key = rng.choice((int, Plain, np, len, 5, "a"))
+        elif accessor == "slot_attr":
+            index = rng.choice((16, 24))
+        try:
+            number = desc.source(accessor, -1 if parent is None else parent, key, index)
+        except NotImplementedError:
+            continue
+        operand = key if key is not None or accessor in ("dict_item", "const") else index
+        value = reference.read(accessor, parent_value, operand, call)
+        seen.append((number, value))
+        for _ in range(rng.randrange(3)):
+            random_condition(rng, desc, number, value, tensors)
+        if rng.random() < 0.4 and value is not reference.ABSENT and value is not reference.WRONG:
+            desc.output(number)
+    present = [item for item in seen if item[1] is not reference.ABSENT and item[1] is not reference.WRONG]
+    if len(present) >= 2 and rng.random() < 0.3:
+        chosen = rng.sample(present, 2) if rng.random() < 0.7 else present
+        same = len({id(value) for _, value in chosen}) == 1
+        desc.relation("same" if same or rng.random() < 0.1 else "distinct", tuple(number for number, _ in chosen))
+    return desc
+
+
+def random_condition(rng, desc, number, value, tensors):
+    if value is reference.ABSENT:
+        desc.guard("absent" if rng.random() < 0.8 else "present", number)
+        return
+    other = value if rng.random() < 0.85 else make_value(rng, 2)
+    kinds = ["present", "type_is", "type_is", "type_is", "is_not_none", "truth", "length", "dict_has", "dict_lacks", "attr_has", "attr_lacks", "in_range"]
+    if type(other) in (int, bool, float, complex, str, bytes):
+        kinds += ["equals"] * 6
+    if type(other) is float:
+        kinds += ["is_nan"]
+    if isinstance(other, dict):
+        kinds += ["dict_keys"] * 3
+    if type(other) is np.ndarray:
+        kinds += ["tensor"] * 6
+    if other is None or isinstance(other, (type, types.FunctionType, types.ModuleType, types.BuiltinFunctionType, Plain)):
+        kinds += ["is"] * 5
+    kind = rng.choice(kinds)
+    try:
+        if kind == "type_is":
+            desc.guard(kind, number, type(other))
+        elif kind in ("is", "equals", "tensor"):
+            desc.guard(kind, number, other)
+        elif kind == "truth":
+            desc.guard(kind, number, lo=int(bool(other)) if type(other) in reference.TRUTHS else 1)
+        elif kind == "length":
+            desc.guard(kind, number, lo=next((base.__len__(other) for base in reference.SIZED if isinstance(other, base)), 2))
+        elif kind in ("dict_has", "dict_lacks"):
+            desc.guard(kind, number, rng.choice(KEYS))
+        elif kind == "dict_keys":
+            desc.guard(kind, number, tuple(key for key, _ in reference.stored_pairs(other)))
+        elif kind in ("attr_has", "attr_lacks"):
+            desc.guard(kind, number, rng.choice(NAMES))
+        elif kind == "in_range":
+            desc.guard(kind, number, lo=-5, hi=rng.choice((5, 400, 2**63 - 1)))
+        else:
+            desc.guard(kind, number)
+    except NotImplementedError:
+        pass  # an object that guards may not hold
+
+
+def mutate(rng: random.Random, call: dict) -> None:
+    """Change something in the graph in place."""
+    todo, found, ids = [*call["args"], call["globals"]], [], set()
+    while todo:
+        value = todo.pop()
+        if id(value) in ids:
+            continue
+        ids.add(id(value))
+        if isinstance(value, (list, dict, Plain, Slots)) and not isinstance(value, EvilKey):
+            found.append(value)
+        if isinstance(value, (list, tuple)):
+            todo += list(type(value).__mro__[-2].__iter__(value)) if isinstance(value, list) else list(value)
+        elif isinstance(value, dict):
+            todo += list(dict.values(value))
+        elif isinstance(value, Plain):
+            todo += list(value.__dict__.values())
+    if not found or rng.random() < 0.3:
+        call["args"][rng.randrange(3)] = make_value(rng)
+        return
+    value = rng.choice(found)
+    if isinstance(value, list):
+        list.append(value, rng.choice(SCALARS)) if rng.random() < 0.5 or not list.__len__(value) else list.pop(value)
+    elif isinstance(value, dict):
+        if any(type(key) in (EvilKey, QuietKey) or type(key) is tuple for key in dict.keys(value)):
+            return
+        if dict.__len__(value) and rng.random() < 0.5:
+            key = rng.choice(list(dict.keys(value)))
+            dict.__setitem__(value, key, rng.choice(SCALARS)) if rng.random() < 0.5 else type(value).__delitem__(value, key)
+        else:
+            type(value).__setitem__(value, rng.choice(KEYS), rng.choice(SCALARS))
+    else:
+        name = rng.choice(("a", "b"))
+        if hasattr(type(value), name) and not isinstance(value, Slots):
+            return
+        setattr(value, name, rng.choice(SCALARS)) if rng.random() < 0.6 or not hasattr(value, name) else delattr(value, name)
+
+
+def names_of_test_classes() -> dict:
+    module = __name__
+    return {f"{module}:{cls.__name__}": cls for cls in (Plain, Child, Slots, SlotsAndDict, MyDict, MyList, Raises)}
+
+
+def compare(descs: list[GuardDesc], call: dict, rng: random.Random) -> int:
+    arguments = native(call)
+    expected = 0
+    for i, desc in enumerate(descs):
+        guards = reference.parse(desc.to_text(), names_of_test_classes())
+        want = reference.evaluate(guards, call, tensor_text)
+        if "?'" in desc.to_text():
+            # An identity without a name cannot be told from its text: the check itself is the measure for the program.
+            want = desc.check(**arguments)
+        assert desc.check(**arguments) is want, (desc.to_text(), call, desc.explain(**arguments))
+        assert (desc.explain(**arguments) == []) is want, (desc.to_text(), desc.explain(**arguments))
+        expected |= want << i
+    program = GuardProgram(descs)
+    assert program.alive(**arguments) == expected, (bin(program.alive(**arguments)), bin(expected), program.dump())
+    order = list(range(len(descs)))
+    rng.shuffle(order)
+    result, winner, inputs = program.eval(**arguments, order=order)
+    assert (result == "hit") is (expected != 0)
+    if expected:
+        assert winner == next(i for i in order if expected >> i & 1)
+        guards = reference.parse(descs[winner].to_text(), names_of_test_classes())
+        if not any(node.accessor in ("getattr", "const") for node in guards.nodes) and "?'" not in descs[winner].to_text():
+            values = []
+            for node in guards.nodes:
+                parent = None if node.parent is None else values[node.parent]
+                bad = parent in (reference.ABSENT, reference.WRONG) if not isinstance(parent, np.ndarray) else False
+                values.append(reference.WRONG if bad else reference.read(node.accessor, parent, node.operand, call))
+            assert [id(values[i]) for i in guards.outputs] == [id(value) for value in inputs], (descs[winner].to_text(), values, inputs)
+    return expected
+
+
+@given(st.integers(0, 2**63))
+@settings(max_examples=400)
+def test_program_agrees_with_the_reference_over_changes(seed):
+    rng = random.Random(seed)
+    call = make_call(rng)
+    descs = [random_desc(rng, call)]
+    for _ in range(rng.randrange(6)):
+        if rng.random() < 0.5:
+            mutate(rng, call)
+        descs.append(random_desc(rng, call))
+    for _ in range(4):
+        compare(descs, call, rng)
+        mutate(rng, call)
+
+
+@given(st.integers(0, 2**63))
+@settings(max_examples=25)
+def test_program_of_more_than_64_entries_agrees_with_the_reference(seed):
+    rng = random.Random(seed)
+    call = make_call(rng)
+    base = call["args"][0]
+    descs = []
+    for i in range(rng.choice((64, 65, 130))):
+        call["args"][0] = rng.choice(SCALARS) if rng.random() < 0.7 else base
+        descs.append(random_desc(rng, call, impure=rng.random() < 0.05))
+    for _ in range(2):
+        compare(descs, call, rng)
+        call["args"][0] = rng.choice(SCALARS)
+
+
+@given(st.integers(0, 2**63))
+@settings(max_examples=150)
+def test_text_round_trips(seed):
+    rng = random.Random(seed)
+    call = make_call(rng)
+    desc = random_desc(rng, call)
+    text = desc.to_text()
+    again = GuardDesc.from_text(text)
+    assert again.to_text() == text
+    if "?'" not in text:
+        assert again.check(**native(call)) is desc.check(**native(call))
+        assert str(again) == str(desc)
+
+
+@given(st.integers(0, 2**63), st.integers(0, 2**63))
+@settings(max_examples=150)
+def test_rewind_takes_back_exactly_what_was_added(seed, other):
+    rng = random.Random(seed)
+    call = make_call(rng)
+    desc = random_desc(rng, call)
+    before, mark = desc.to_text(), desc.mark()
+    more = random.Random(other)
+    for _ in range(5):
+        number = desc.source("arg", index=more.randrange(3))
+        number = desc.source("dict_item", number, more.choice(KEYS))
+        desc.guard("type_is", number, more.choice((Plain, int, str)))
+        desc.output(number)
+    desc.rewind(mark)
+    assert desc.to_text() == before
+    number = desc.source("arg", index=0)
+    assert desc.source("arg", index=0) == number
+
+
+@given(st.text(alphabet="nguardoutp=@?'\"0123456789 \n()-,:.xbearlsif_", max_size=200))
+def test_hostile_text_gives_value_error(text):
+    for hostile in (text, "framegate-guards 1\n" + text):
+        try:
+            GuardDesc.from_text(hostile).to_text()
+        except ValueError:
+            pass
+
+
+def argument(kind: str, operand=None, **numbers):
+    desc = GuardDesc(slot_names=("x",))
+    number = desc.source("arg")
+    desc.guard(kind, number, **({} if operand is None else {"object": operand}), **numbers)
+    desc.output(number)
+    return desc
+
+
+def test_tables_tell_64_constants_apart_by_bits():
+    values = [0, 0.0, -0.0, 1, 1.0, True, "1", b"1", NAN, NAN_OTHER, 1j, "", b"", 2**70, 2**70 + 1, *range(100, 149)]
+    program = GuardProgram([argument("equals", value) for value in values])
+    assert "table equals" in program.dump()
+    for i, value in enumerate(values):
+        copy = {int: lambda v: int(str(v)), float: lambda v: v * 1.0, str: lambda v: "".join(list(v)), bytes: lambda v: bytes(bytearray(v))}
+        made = copy.get(type(value), lambda v: v)(value)
+        assert program.alive((made,)) == 1 << i
+    for value in (2, None, 0j, "2", [0], 2**70 + 2):
+        assert program.alive((value,)) == 0
+
+
+def test_tables_of_types_lengths_and_identities():
+    classes = [type(f"T{i}", (), {}) for i in range(70)]
+    program = GuardProgram([argument("type_is", cls) for cls in classes])
+    assert [program.alive((cls(),)) for cls in classes] == [1 << i for i in range(70)]
+    program = GuardProgram([argument("is", cls) for cls in classes])
+    assert [program.alive((cls,)) for cls in classes] == [1 << i for i in range(70)]
+    program = GuardProgram([argument("length", lo=i) for i in range(70)])
+    assert [program.alive(([0] * i,)) for i in range(70)] == [1 << i for i in range(70)]
+    assert program.alive((5,)) == 0
+
+
+def test_tables_of_arrays_differing_in_every_field():
+    base = np.zeros((4, 6))
+    frozen = base.copy()
+    frozen.flags.writeable = False
+    arrays = [base, np.zeros((4, 7)), np.zeros((5, 6)), base.T, np.zeros((6, 4)), np.zeros((4, 6), "f4"), np.zeros((4, 6), ">f8"), frozen,
+              np.zeros(24), np.zeros(()), np.zeros((4, 6, 1)), np.asfortranarray(base), base[::-1], np.zeros((4, 12))[:, ::2]]
+    program = GuardProgram([argument("tensor", array) for array in arrays])
+    assert "table ndarray" in program.dump()
+    for i, array in enumerate(arrays):
+        assert program.alive((array,)) == 1 << i
+    assert program.alive((np.zeros((9, 9)),)) == 0
+    assert program.alive((np.ma.zeros((4, 6)),)) == 0
+
+
+def test_entry_that_asks_two_rows_of_one_table_never_matches():
+    both = GuardDesc()
+    number = both.source("arg")
+    both.guard("equals", number, 1)
+    both.guard("equals", number, 2)
+    program = GuardProgram([both, *(argument("equals", i) for i in range(5))])
+    assert [program.alive((i,)) for i in range(5)] == [2 << i for i in range(5)]
+
+
+def test_death_of_a_weakly_held_object_ends_the_entry():
+    class Local:
+        pass
+
+    for kind, make in (("type_is", lambda: type("Local", (), {})), ("is", Local)):
+        held = make()
+        desc = argument(kind, held)
+        program = GuardProgram([desc])
+        value = held() if kind == "type_is" else held
+        assert program.alive((value,)) == 1
+        assert not desc.dead
+        del value, held
+        import gc
+
+        gc.collect()
+        assert desc.dead
+        assert program.alive((Local(),)) == 0 and not desc.check((Local(),))
+        assert "no longer exists" in desc.explain((1,))[0]
+
+
+def test_user_containers_and_instances_without_weak_references_are_refused():
+    for value in ([], {}, bytearray(), ([],), Slots(), types.CellType(1)):
+        with pytest.raises(NotImplementedError):
+            argument("is", value)
+
+
+def test_instance_dicts_are_not_made_by_reading():
+    import gc
+
+    value = Plain()
+    value.a = 1
+    desc = GuardDesc()
+    number = desc.source("arg")
+    desc.guard("attr_lacks", number, "b")
+    desc.output(desc.source("instance_attr", number, "a"))
+    assert GuardProgram([desc]).eval((value,)) == ("hit", 0, (1,))
+    assert desc.explain((value,)) == []
+    assert not any(type(child) is dict for child in gc.get_referents(value))
+
+
+def test_exceptions_of_impure_sources():
+    class Stops:
+        def __init__(self, error):
+            self.error = error
+
+        @property
+        def a(self):
+            raise self.error
+
+    desc = GuardDesc()
+    number = desc.source("getattr", desc.source("arg"), "a")
+    desc.guard("present", number)
+    program = GuardProgram([desc])
+    for error in (ValueError(), AttributeError(), RecursionError()):
+        assert program.eval((Stops(error),))[0] == "miss"
+    for error in (KeyboardInterrupt(), SystemExit(), MemoryError()):
+        with pytest.raises(type(error)):
+            program.eval((Stops(error),))
+        with pytest.raises(type(error)):
+            desc.check((Stops(error),))
+
+
+def test_pure_facts_run_again_after_python_ran():
+    class Changes:
+        def __init__(self, other):
+            self.other = other
+
+        @property
+        def a(self):
+            self.other.append(1)
+            return 5
+
+    desc = GuardDesc()
+    desc.guard("length", desc.source("arg", index=1), lo=0)
+    desc.guard("equals", desc.source("getattr", desc.source("arg", index=0), "a"), 5)
+    other: list = []
+    assert GuardProgram([desc]).eval((Changes(other), other))[0] == "miss"
+    assert other == [1]
+    other.clear()
+    assert not desc.check((Changes(other), other))
+
+
+def test_value_that_python_replaced_is_not_the_one_that_was_read():
+    namespace = {}
+
+    class Replaces:
+        @property
+        def a(self):
+            namespace["x"] = Replaces()
+            return 5
+
+    namespace["x"] = Replaces()
+    desc = GuardDesc()
+    number = desc.source("dict_item", desc.source("globals"), "x")
+    desc.output(number)
+    desc.guard("equals", desc.source("getattr", number, "a"), 5)
+    assert GuardProgram([desc]).eval((), globals=namespace)[0] == "miss"
+
+
+def test_program_is_busy_while_its_guard_runs_python():
+    answers = []
+
+    class Reenters:
+        @property
+        def a(self):
+            answers.append(program.eval((self,))[0])
+            return 5
+
+    desc = GuardDesc()
+    desc.guard("equals", desc.source("getattr", desc.source("arg"), "a"), 5)
+    program = GuardProgram([desc])
+    assert program.eval((Reenters(),))[0] == "hit"
+    assert answers == ["busy"]
+
+
+def test_impure_candidates_are_tried_in_order_and_others_see_fresh_facts():
+    class Counts:
+        reads = 0
+
+        @property
+        def a(self):
+            type(self).reads += 1
+            return type(self).reads
+
+    def entry(expected):
+        desc = GuardDesc()
+        desc.guard("equals", desc.source("getattr", desc.source("arg"), "a"), expected)
+        return desc
+
+    program = GuardProgram([entry(9), entry(2), argument("type_is", Counts)])
+    assert program.eval((Counts(),), order=[0, 1, 2])[:2] == ("hit", 1)
+    assert program.eval((Counts(),), order=[2, 0, 1])[:2] == ("hit", 2)
+
+
+def test_usable_bits_limit_the_winner():
+    program = GuardProgram([argument("type_is", int), argument("equals", 5)])
+    assert program.eval((5,))[1] == 0
+    assert program.eval((5,), order=[1, 0])[1] == 1
+    assert program.eval((5,), usable=2)[1] == 1
+    assert program.eval((6,), usable=2)[0] == "miss"
+    assert GuardProgram([argument("equals", 5)]).eval((5,), usable=0)[0] == "miss"
+
+
+def test_type_lookup_follows_changes_of_the_class():
+    class Base:
+        def f(self):
+            pass
+
+    class Derived(Base):
+        pass
+
+    desc = GuardDesc()
+    number = desc.source("arg")
+    desc.guard("type_is", number, Derived)
+    desc.guard("is", desc.source("type_lookup", desc.source("type", number), "f"), Base.f)
+    program = GuardProgram([desc])
+    original = Base.f
+    assert "versioned" in program.dump()
+    assert program.alive((Derived(),)) == 1
+    Derived.f = lambda self: None
+    assert program.alive((Derived(),)) == 0
+    del Derived.f
+    assert program.alive((Derived(),)) == 1
+    Base.g = 1
+    assert program.alive((Derived(),)) == 1
+    Base.f = lambda self: None
+    assert program.alive((Derived(),)) == 0
+    assert original is not Base.f
+
+
+def test_names_and_lines_in_messages():
+    def user_code(x):
+        pass
+
+    desc = GuardDesc(slot_names=("x",))
+    number = desc.source("dict_item", desc.source("instance_attr", desc.source("arg"), "cfg"), "lr")
+    desc.guard("equals", number, 0.5, code=user_code.__code__, line=12)
+    value = Plain()
+    value.cfg = {"lr": 0.25}
+    assert desc.source_str(number) == "x.cfg['lr']"
+    [line] = desc.explain((value,))
+    assert "x.cfg['lr'] == 0.5" in line and "saw 0.25" in line and f"{__file__}:12" in line
+    assert f"{__file__}:12" in str(desc)
+    assert len(desc) == 1
+
+
+def test_unbound_identities_match_only_what_resolve_supplies():
+    class Local:
+        pass
+
+    text = argument("type_is", Local).to_text()
+    assert "?'" in text
+    unbound = GuardDesc.from_text(text)
+    assert not unbound.check((Local(),)) and unbound.to_text() == text
+    assert unbound.explain((Local(),)) != []
+    asked = []
+
+    def resolve(name):
+        asked.append(name)
+        return Local
+
+    assert GuardDesc.from_text(text, resolve).check((Local(),))
+    assert len(asked) == 1
+
+    def refuses(name):
+        raise LookupError(name)
+
+    assert not GuardDesc.from_text(text, refuses).check((Local(),))
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("n", [2, 6, 7, 40, 300, 1500])
+def test_distinct_of_many(n, shared):
+    desc = GuardDesc()
+    desc.relation("distinct", tuple(desc.source("arg", index=i) for i in range(n)))
+    args = [object() for _ in range(n)]
+    if shared:
+        args[n - 1] = args[n // 3]
+    assert GuardProgram([desc]).alive(tuple(args)) == (0 if shared else 1)
+    assert GuardProgram([desc, argument("type_is", object)]).alive(tuple(args)) == (2 if shared else 3)
+    assert desc.check(tuple(args)) is not shared
+    assert bool(desc.explain(tuple(args))) is shared
+
+
+def test_storage_distinct():
+    base = np.zeros(8)
+    desc = GuardDesc()
+    numbers = [desc.source("arg", index=i) for i in range(2)]
+    for number in numbers:
+        desc.guard("tensor", number, base[:4])
+    desc.relation("storage_distinct", tuple(numbers))
+    program = GuardProgram([desc])
+    assert program.alive((base[:4], np.zeros(8)[:4])) == 1
+    assert program.alive((base[:4], base[:4])) == 0
+    assert desc.check((base[:4], np.zeros(8)[:4])) and not desc.check((base[:4], base[:4]))
+
+
+def test_every_row_of_the_tables_is_named():
+    assert len(set(guard_accessors)) == len(guard_accessors) and len(set(guard_kinds)) == len(guard_kinds)
+    for name in guard_accessors:
+        if name != "getattr" and name not in INDEXED and name not in ("dict_item", "const", "type_lookup", "instance_attr", "slot_attr"):
+            assert reference.read(name, object(), None, {"args": []}) is not None

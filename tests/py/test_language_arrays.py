@@ -1,0 +1,178 @@
+"""NumPy inside functions: dtypes, shapes, views, in-place writes, errors and warnings of every operation; plain and compiled agree."""
+
+import numpy as np
+from support_engine import Cases, check_case
+
+case = Cases()
+A = np.arange(6.0).reshape(2, 3)
+V = np.array([1.0, -2.0, 3.0])
+I = np.array([3, 1, 2])
+F32 = V.astype(np.float32)
+ONE = ((V,), (F32,), (I,), (A,), (np.array(2.0),), (np.array([]),), (A.T,), (V[::-1],))
+TWO = ((V, V + 1), (V, I), (F32, F32), (A, V), (V, 2), (2.5, I), (F32, 2.0), (I, True), (V, np.ones(4)), (np.float32(2), I))
+
+
+@case(*TWO)
+def add(a, b): return a + b
+@case(*TWO)
+def arithmetic(a, b): return a - b, a * b, a / (b * b + 1), -a
+@case(*TWO)
+def comparisons(a, b): return a < b, a == b, a >= b
+@case(*TWO)
+def ufuncs(a, b): return np.add(a, b), np.maximum(a, b), np.where(np.greater(a, b), a, b), np.hypot(a, b)
+@case(*ONE)
+def unary(a): return abs(a), np.exp(a), np.sin(a), np.sqrt(np.abs(a)), np.sign(a), +a
+@case(*ONE)
+def reductions(a): return a.sum(), a.mean() if a.size else None, np.prod(a), a.any(), a.all(), np.count_nonzero(a)
+@case((V,), (A,), (np.array([]),))
+def reductions_raise(a): return a.max(), a.argmin()
+@case((A, 0), (A, 1), (A, -1), (A, None), (A, 2), (V, 0))
+def axis(a, k): return a.sum(axis=k), np.mean(a, axis=k), a.max(axis=k, keepdims=True)
+@case(*ONE)
+def metadata(a): return a.shape, a.ndim, a.size, a.dtype, a.itemsize, a.nbytes, a.strides, a.flags.c_contiguous, len(a) if a.ndim else 0
+@case((V, 0), (V, -1), (V, 3), (A, 1), (A, (0, 1)), (V, slice(1, None)), (A, (slice(None), 0)), (V, None), (V, ...), (V, "x"), (V, 1.5))
+def index(a, i): return a[i]
+@case((V, [0, 2]), (V, np.array([True, False, True])), (I, np.array([1])), (V, [5]))
+def fancy_index(a, i): return a[i]
+@case((V,), (I,), (A,))
+def mask(a): return a[a > 1], np.where(a > 1, a, 0), np.nonzero(a), (a > 1).sum()
+@case((V,), (I,), (A,), (F32,))
+def in_place(a): a += 1; a *= 2; a -= a.min(); return a
+@case((V, V), (I, V), (F32, V), (V, I), (V, 1.5), (I, 1.5), (I, 2))
+def in_place_casts(a, b): a += b; return a
+@case((V, 9), (I, 2.7), (A, 1), (V, np.ones(3)), (V, np.ones(2)), (I, "x"))
+def store_all(a, v): a[...] = v; return a
+@case((V, 0, 9.0), (V, 5, 1.0), (A, 0, V), (I, -1, 2.9), (A, (1, 2), 7))
+def store_item(a, i, v): a[i] = v; return a
+@case((V,), (A,))
+def store_mask(a): a[a > 1] = 0; a[a < 0] *= -1; return a
+@case((V,), (A,))
+def view_writes(a): b = a[:1]; b[...] = 9; c = a.reshape(-1); c[-1] = 8; return a, b, c.base is not None
+@case((A,), (A.T,))
+def transposes(a): return a.T, a.T.T, np.transpose(a), a.swapaxes(0, 1), a.T @ a
+@case((V,), (A,), (I,))
+def copies_and_views(a): b = a; c = a.copy(); d = a.view(); b[0] = 5; return a, b is a, c, d, np.shares_memory(a, d)
+@case((A, (3, 2)), (A, (-1,)), (A, (4, 2)), (V, (3, 1)))
+def reshape(a, s): return a.reshape(s), np.reshape(a, s), a.ravel(), a.flatten()
+@case((V,), (A,), (np.array(1.0),))
+def new_axes(a): return a[None], a[..., None], np.expand_dims(a, 0), np.squeeze(a[None])
+@case((V, V), (V, I), (A, A), (A, V))
+def joins(a, b): return np.concatenate([a, b]), np.stack([a, b])
+@case((V, V), (A, A), (I, F32))
+def joins_more(a, b): return np.vstack([a, b]), np.hstack([a, b]), np.append(a, b), np.array([a, b])
+@case((A,), (np.arange(4),))
+def splits(a): x, *y = a; return x, y, [r for r in a], list(zip(a, a)), np.array_split(a, 2)
+@case((V, V), (A, A.T), (A, V), (A, A), (V, A), (I, V))
+def matrix_product(a, b): return a @ b
+@case((V, V), (A, V), (np.eye(2), np.ones(2)))
+def dots(a, b): return np.dot(a, b), np.inner(a, b), np.outer(a, b), np.einsum("...i,...i->...", a, b)
+@case((3,), (0,), (1,))
+def creation(n): return np.zeros(n), np.ones((n, 2), np.float32), np.arange(n), np.full(n, 7), np.eye(n), np.linspace(0, 1, n), np.empty(n).shape
+@case((V,), (A,), (F32,))
+def likes(a): return np.zeros_like(a), np.ones_like(a, dtype=int), np.full_like(a, 3), np.empty_like(a).dtype
+@case((V, "float32"), (V, int), (I, bool), (V, "complex128"), (V, "nope"), (A, np.float16))
+def casts(a, t): return a.astype(t), np.asarray(a, t), a.astype(t).dtype.name
+@case((V,), (A,), (I,))
+def order(a): return np.sort(a), np.argsort(a), a.argmax(), np.unique(a), a[::-1]
+@case((V,), (A,))
+def sort_in_place(a): a.sort(); return a
+@case((V, 1), (A, 1), (V, -1), (A, (1, 0)))
+def rolls(a, k): return np.roll(a, k), np.roll(a, 1, axis=0), np.flip(a)
+@case((V,), (A,), (I,))
+def cumulative(a): return np.cumsum(a), np.diff(a), np.cumprod(a, axis=0)
+@case((V,), (I,), (A,))
+def clip(a): return np.clip(a, 0, 2), a.clip(1), a.clip(max=1), np.fmin(a, 1)
+@case((V,), (np.zeros(2),), (I,))
+def zero_division(a): return a / 0, a // 2, a % 2
+@case((np.array([-1.0, 4.0]),), (np.array([4.0]),))
+def domain_warnings(a): x = np.log(a); y = np.sqrt(a); return x, y
+@case((np.array([-1.0, 0.0]),),)
+def silenced_warnings(a):
+    with np.errstate(all="ignore"): x = 1 / a
+    return x, 1 / a
+@case((np.array([1.0, 0.0]),),)
+def raised_warnings(a):
+    with np.errstate(divide="raise"):
+        try: return 1 / a
+        except FloatingPointError as e: return str(e)
+@case((V,), (np.array([1.0]),), (np.array(0.0),), (np.array([]),))
+def truth(a): return 1 if a else 2
+@case((V,), (np.array([1.0]),))
+def scalar_from(a): return a[0], float(a[0]), int(a[0]), a[0].item(), type(a[0]).__name__, a.tolist()
+@case((np.float64(2.5), 2), (np.int32(3), 2.0), (np.bool_(True), 1), (np.float32(1.1), 1.1), (np.int8(120), 10))
+def numpy_scalars(a, b): return a + b, a * a, type(a + b).__name__, a == b, -a if not isinstance(a, np.bool_) else None
+@case((V, 3), (V, 0), (A, 2))
+def loop_over_axis(a, n):
+    t = np.zeros_like(a)
+    for i in range(n): t = t * 0.5 + a * i
+    return t
+@case((V,), (A,), (F32,), (I,))
+def softmax(a): e = np.exp(a - a.max(axis=-1, keepdims=True)); return e / e.sum(axis=-1, keepdims=True)
+@case((V,), (A,))
+def layer_norm(a): m = a.mean(-1, keepdims=True); return (a - m) / np.sqrt(((a - m) ** 2).mean(-1, keepdims=True) + 1e-5)
+@case((V, 2), (I, 3), (V, 0.5), (I, -1), (A, np.array([2.0, 0, 1])))
+def powers(a, p): return a**p
+@case((V, 2), (V, 3), (A, 2), (I, 2))
+def branch_on_shape(a, n):
+    if a.shape[0] == n: return a * 2
+    if a.ndim > 1: return a.sum(axis=1)
+    return a[:n]
+@case((V,), (F32,), (I,), (A.astype(complex),))
+def branch_on_dtype(a): return a * 0.5 if a.dtype.kind == "f" else a // 2 if a.dtype.kind == "i" else a.real
+@case((V, V * 2), (A, A + 1))
+def out_argument(a, b): r = np.add(a, b, out=a); return r is a, a, np.multiply(a, 2, out=b) is b
+@case((V, 1), (V, 2))
+def multiple_results(a, n): return np.divmod(a, n), np.modf(a), np.unique(a, return_counts=True)
+@case(({"w": V, "b": 1.0},), ({"w": I, "b": V},), ({"w": V},))
+def dict_of_arrays(p): return p["w"] * 2 + p.get("b", 0)
+@case(([V, V + 1],), ([V],), ([],), ([I, V, F32],))
+def list_of_arrays(xs): return sum(xs), [x * 2 for x in xs], len(xs)
+@case((V, V), (lambda v: (v, v))(V.copy()))
+def maybe_aliased(a, b): a[0] = 100; return b[0], a is b, a + b
+@case((lambda v: (v, v[1:]))(V.copy()), (V, V[1:]))
+def maybe_overlapping(a, b): a += 1; b *= 2; return a, b
+@case((np.array([1, "x", None], object),), (np.array(["a", "b"]),), (np.array([1, 2], "u1"),))
+def other_dtypes(a): return a[0], a[::-1], a.dtype, a.copy()
+@case((np.array([250], np.uint8), 10), (np.array([100], np.int8), 100))
+def wraparound(a, n): return a + np.uint8(n), a * a
+@case((np.array([250], np.uint8), 300), (np.array([1], np.int64), 2**70))
+def python_int_out_of_range(a, n): return a + n
+@case((V,), (A,))
+def read_only(a): a.flags.writeable = False; a[0] = 1; return a
+@case((V,), (A,), (np.array([]),))
+def text_of(a): return str(a), repr(a), f"{a.shape}", f"{a.sum():.2f}"
+@case((V,), (A,))
+def iterate(a):
+    t = 0
+    for r in a: t = t + r * 2
+    return t, [float(np.sum(r)) for r in a], max(map(np.sum, a))
+@case((V, "sum"), (V, "mean"), (V, "cumsum"), (V, "nope"))
+def method_by_name(a, name): return getattr(a, name)()
+@case((V,), (I,))
+def attribute_functions(a): f = np.add; g = a.sum; return f(a, a), g(), f.reduce(a), np.add.outer(a, a)
+@case((A, V), (A, np.ones(2)))
+def broadcast_raises(a, b):
+    try: return a + b
+    except ValueError as e: return str(e)
+@case((V,), (A,))
+def linear_algebra(a): return np.linalg.norm(a), np.linalg.norm(a, axis=-1), np.trace(np.atleast_2d(a))
+@case((np.zeros((2, 2)),), (np.eye(2),))
+def singular(a):
+    try: return np.linalg.inv(a)
+    except np.linalg.LinAlgError as e: return str(e)
+@case((V[:1],), (np.array([[1]]),))
+def item_calls(a): return a.item(0), a.min().item(), a.tolist()
+@case((V, 0.1), (V, 0.2), (F32, 0.1))
+def scalar_input_changes(a, k): return a * k + k
+@case((I, 2), (I, 3), (I, -1))
+def int_input_changes(a, k): return a * k, a[:k], a + k * k
+@case((3, 4), (4, 3), (0, 1))
+def shape_arithmetic(n, m): a = np.zeros((n, m)); return a.shape[0] * a.shape[1], np.ones(a.shape[::-1]).shape, a.reshape(-1).shape
+@case((V,), (np.concatenate([V, V]),))
+def convolution(a): return np.convolve(a, [1, 0, -1]), np.correlate(a, a), np.interp([0.5], np.arange(len(a)), a)
+@case((np.array([1 + 2j, 3]),), (V,))
+def complex_arrays(a): return a.real, a.imag, np.conj(a), np.abs(a), np.angle(a)
+
+
+@case.parametrize()
+def test_arrays(case): check_case(case)

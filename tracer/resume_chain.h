@@ -1,0 +1,26 @@
+/* Purpose:   the resume table's layout, and the run of a chain: a host that starts at a given instruction of a running frame.
+ * Model:     a chain's host has no steps: its inputs are the frame's bound locals and the stack. Hosts are kept per (instruction, bound locals).
+ * Threading: the GIL is held.
+ */
+#ifndef FG_TRACER_RESUME_CHAIN_H
+#define FG_TRACER_RESUME_CHAIN_H
+
+#include "tracer/resume.h"
+
+struct fg_resume_table {
+    int32_t count;
+    FG_BORROWED PyCodeObject *code; /* NULL: gone */
+    fg_site_options options;
+    struct fg_segment_site {
+        struct fg_segment_site *next;
+        int32_t pc;
+        fg_site *site; /* counted */
+    } *sites;
+    int32_t *breaks, n_breaks;
+    FG_OWNED PyObject *chains; /* dict: (pc, bound bytes) -> code object; NULL until needed */
+};
+
+FG_NEW PyObject *fg_chain_run(fg_resume_table *table, int32_t pc, PyFunctionObject *func, PyObject **fast, const int16_t *slot_map, int32_t n_slots,
+                              PyObject *stack);
+
+#endif

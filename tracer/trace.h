@@ -1,0 +1,315 @@
+/* Purpose:   the state of one trace: symbolic values, frames, effects, guards, and how all of it is taken back.
+ *
+ * Model:     A trace executes canonical instructions over symbolic values. What has to happen at run time becomes a step (codegen/ir.h), emitted in
+ *            program order; what can be known from guarded inputs is computed now. A value that came from outside is lazy: nothing is guarded
+ *            until it is looked at (fg_look). Containers made during the trace are virtual: they are built when they escape (fg_materialise) and
+ *            from then on every change of them is also a step.
+ *
+ *            Existing containers and objects are never touched. Their state is an overlay on what the source had at entry: each change is
+ *            recorded in the overlay and emitted as the step that makes it at run time.
+ *
+ * Invariants: (1) A mutable object that was reached by two ways is one value, with a `same` fact.
+ *            (2) Every write to tracer state goes through FG_SET or fg_log, so that fg_trace_rewind restores the start of an instruction.
+ *            (3) The real objects of the user are only read, and only by means that cannot run their code.
+ * Threading: one thread, the GIL held. A trace may call registered pure functions and stand-in inference, never user code.
+ * Ownership: values live in the arena and are not counted; objects they mention are in the trace's owner list.
+ */
+#ifndef FG_TRACER_TRACE_H
+#define FG_TRACER_TRACE_H
+
+#include "codegen/ir.h"
+#include "guards/guard_desc.h"
+#include "runtime/base/arena.h"
+#include "runtime/cpython/canonical.h"
+#include "tracer/ops_registry.h"
+#include <stdbool.h>
+
+typedef enum fg_flow { FG_FLOW_OK = 0, FG_FLOW_BREAK, FG_FLOW_ERROR } fg_flow;
+
+#define FG_DO(expr)                                                                                                    \
+    do {                                                                                                               \
+        fg_flow flow_ = (expr);                                                                                        \
+        if (flow_ != FG_FLOW_OK)                                                                                       \
+            return flow_;                                                                                              \
+    } while (0)
+
+typedef enum fg_break_reason {
+#define FG_BREAK(NAME, TYPE, HINT) FG_BREAK_##NAME,
+#include "tracer/break_reasons.def"
+#undef FG_BREAK
+    FG_N_BREAKS
+} fg_break_reason;
+
+typedef enum fg_vkind {
+    FG_V_LAZY,     /* from a source, not looked at */
+    FG_V_CONST,    /* a known object: real */
+    FG_V_SCALAR,   /* exact int, float, bool, complex, str or bytes whose value is a run-time one; real: example, NULL if none */
+    FG_V_TENSOR,   /* tensor or NumPy scalar */
+    FG_V_LIST,
+    FG_V_TUPLE,
+    FG_V_DICT,
+    FG_V_SET,      /* virtual only */
+    FG_V_SLICE,
+    FG_V_FUNC,     /* Python function: existing (real) or made here */
+    FG_V_METHOD,
+    FG_V_CELL,
+    FG_V_OBJECT,   /* existing instance of a class, or one made here (node none) */
+    FG_V_ITER,
+    FG_V_SUPER,
+    FG_V_VIEW,     /* dict.keys(), .values(), .items() of a (iter_kind 0, 1, 2) */
+    FG_V_OPAQUE    /* a run-time object that may only be passed on */
+} fg_vkind;
+
+typedef enum fg_iter_kind {
+    FG_ITER_SEQ,       /* over a list or tuple value by index; a list is re-read each time */
+    FG_ITER_RANGE,
+    FG_ITER_ITEMS,     /* over a snapshot of values: keys, values, items of a dict; size is checked on each step */
+    FG_ITER_ENUMERATE,
+    FG_ITER_ZIP,
+    FG_ITER_MAP,       /* not used as an iterator: polyfilled */
+    FG_ITER_REVERSED,
+    FG_ITER_STR
+} fg_iter_kind;
+
+typedef struct fg_value fg_value;
+
+typedef struct fg_vitem {
+    PyObject *key;
+    Py_hash_t hash;
+    fg_value *value;  /* NULL: known to be absent */
+    fg_value *keyval; /* the key as a value (DICT with sourced keys), or NULL */
+    uint8_t is_new;   /* was not in the source at entry */
+} fg_vitem;
+
+typedef struct fg_vmap {
+    fg_vitem *items;
+    int32_t n, cap;
+} fg_vmap;
+
+struct fg_value {
+    uint8_t kind;
+    uint8_t is_mutated;  /* written by the trace */
+    uint8_t is_complete; /* list, dict, object: the overlay is the whole state */
+    uint8_t is_building; /* being materialised */
+    uint8_t iter_kind;
+    uint8_t is_scalar;   /* TENSOR: a NumPy scalar type is known */
+    uint8_t is_known_bool;
+    uint8_t super_flag;
+    int8_t acc;          /* LAZY source not interned yet: accessor, else -1 */
+    fg_node parent;      /* … its parent node */
+    int64_t index;       /* … its index; iterators: position */
+    PyObject *key;       /* … its key */
+    fg_node node;        /* source at entry, or FG_NODE_NONE */
+    fg_reg reg;          /* where it is at run time, or FG_REG_NONE */
+    PyTypeObject *type;  /* exact type, or NULL if not known */
+    PyObject *real;      /* the object at entry, the constant, or an example */
+    PyObject *standin;   /* TENSOR: inferred example of its metadata */
+    int32_t step;        /* TENSOR, SCALAR: the step that makes it, or -1 */
+    fg_value **items;    /* list, tuple, set, slice parts, zip parts, snapshot */
+    int32_t n, cap;
+    fg_vmap map;         /* dict entries, instance attributes */
+    fg_value *a, *b, *c, *d; /* method: function, self; cell: contents; function: defaults, kwdefaults, closure, globals; iter: inner; super: type, self */
+};
+
+typedef struct fg_tframe {
+    struct fg_tframe *parent;
+    fg_icode *icode;
+    fg_value **locals; /* localsplus */
+    int32_t n_locals;
+    fg_value **stack;
+    int32_t sp;
+    int32_t pc;
+    fg_value *func;    /* FG_V_FUNC, or NULL for the root */
+    fg_value *globals; /* FG_V_DICT */
+    fg_value *builtins;
+    fg_value *closure; /* FG_V_TUPLE of cells, or NULL */
+    int32_t site;      /* the call site it is inlined at, -1 for the root */
+    int32_t site_pc, site_id; /* cache: site of instruction site_pc */
+    fg_value *on_return; /* not NULL: the value to push instead of what is returned (an instance under construction) */
+    uint8_t hidden;
+    uint8_t covered;   /* the call instruction is covered by a handler of an outer frame */
+    uint8_t want_bool; /* result is tested: __bool__, __len__, __contains__ results … (reserved) */
+} fg_tframe;
+
+typedef struct fg_break_info {
+    fg_break_reason reason;
+    PyObject *context; /* owned str, or NULL */
+    PyCodeObject *code; /* where in the user's code (innermost frame), borrowed */
+    int line;
+    PyObject *stack;   /* owned list of (filename, line, name), outermost first */
+} fg_break_info;
+
+typedef struct fg_log_entry {
+    void *at;
+    uint32_t size;
+    uint64_t old[2];
+    void *old_large;
+} fg_log_entry;
+
+typedef struct fg_trace {
+    fg_arena arena;
+    fg_ir ir;
+    fg_desc *desc;
+    fg_tframe *frame, *root;
+    PyObject *owned; /* list */
+    fg_log_entry *log;
+    size_t n_log, cap_log;
+    struct fg_id_slot {
+        PyObject *object;
+        fg_value *value;
+    } *ids; /* object -> value, open addressing, power of two */
+    size_t n_ids, cap_ids;
+    fg_value **tracked; /* sourced values with identity, in order of sight */
+    int32_t n_tracked, cap_tracked;
+    const fg_view *view;
+    PyObject *options;
+    bool opaque;        /* a backend other than eager: scalars are baked in, order rules are stricter */
+    bool uses_torch;
+    bool mutates_input;
+    int64_t budget;     /* instructions left */
+    fg_break_info broke;
+    int inline_depth;
+    PyObject *rules;    /* callable -> rule, of the package */
+} fg_trace;
+
+/* --- state (trace_state.c) */
+fg_flow fg_nomem(void);
+fg_flow fg_log(fg_trace *t, void *at, size_t size);
+#define FG_SET(t, lvalue, v)                                                                                           \
+    do {                                                                                                               \
+        FG_DO(fg_log((t), &(lvalue), sizeof(lvalue)));                                                                 \
+        (lvalue) = (v);                                                                                                \
+    } while (0)
+/* Take a new reference into the trace's owner list and give the object back borrowed; NULL (exception set) on failure. */
+PyObject *fg_own(fg_trace *t, FG_STEALS PyObject *object);
+PyObject *fg_keep(fg_trace *t, FG_BORROWED PyObject *object);
+fg_flow fg_break(fg_trace *t, fg_break_reason reason, const char *format, ...);
+/* A pending Python exception after a call of ours: KeyboardInterrupt, SystemExit and MemoryError go on; anything else is cleared and becomes the break. */
+fg_flow fg_break_on_error(fg_trace *t, fg_break_reason reason, const char *what);
+const char *fg_break_type(fg_break_reason reason);
+const char *fg_break_hint(fg_break_reason reason);
+
+typedef struct fg_trace_mark {
+    size_t n_log;
+    fg_desc_mark desc;
+    int32_t n_regs, n_steps, n_sites;
+} fg_trace_mark;
+fg_trace_mark fg_trace_mark_get(fg_trace *t);
+void fg_trace_rewind(fg_trace *t, fg_trace_mark mark);
+
+/* --- values (trace_value.c) */
+fg_value *fg_value_new(fg_trace *t, fg_vkind kind);
+fg_value *fg_value_const(fg_trace *t, FG_BORROWED PyObject *object); /* kept */
+fg_value *fg_value_lazy(fg_trace *t, fg_accessor acc, fg_node parent, PyObject *key, int64_t index, PyObject *real);
+fg_value *fg_value_step(fg_trace *t, fg_vkind kind, fg_reg reg, PyTypeObject *type, PyObject *example);
+fg_value *fg_value_seq(fg_trace *t, fg_vkind kind, fg_value *const *items, int32_t n);
+fg_flow fg_seq_append(fg_trace *t, fg_value *seq, fg_value *item);
+fg_vitem *fg_map_find(const fg_vmap *map, PyObject *key, Py_hash_t hash);
+fg_flow fg_map_set(fg_trace *t, fg_vmap *map, PyObject *key, Py_hash_t hash, fg_value *value, uint8_t is_new);
+fg_flow fg_map_remove(fg_trace *t, fg_vmap *map, fg_vitem *item);
+/* Two constants equal by exact type and bits (or one object). */
+bool fg_const_same(PyObject *a, PyObject *b);
+bool fg_is_key_const(PyObject *key); /* exact str, int, float, bool, None, bytes, type, or tuple of such: hash and == run no user code */
+bool fg_is_fold_const(PyObject *object); /* immutable builtin value whose operations are pure */
+static inline bool
+fg_is_virtual(const fg_value *v)
+{
+    return v->reg == FG_REG_NONE && v->node == FG_NODE_NONE && v->acc < 0;
+}
+
+/* --- sources and guards (trace_look.c) */
+fg_flow fg_node_of(fg_trace *t, fg_value *v, fg_node *node); /* FG_NODE_NONE if it has no source */
+/* Resolve a lazy value: type guard and kind. *v is replaced where the object is known already under another source. */
+fg_flow fg_look(fg_trace *t, fg_value **v);
+fg_flow fg_guard(fg_trace *t, fg_guard_kind kind, fg_node node, PyObject *object, int64_t lo, int64_t hi);
+fg_flow fg_source(fg_trace *t, fg_accessor acc, fg_node parent, PyObject *key, int64_t index, fg_node *out);
+fg_flow fg_guard_const(fg_trace *t, fg_value *v);             /* v becomes a constant: value or identity fact */
+fg_flow fg_finish_guards(fg_trace *t);                        /* distinct facts, torch state */
+fg_flow fg_same_object(fg_trace *t, fg_value *a, fg_value *b, int *same, bool *known);
+
+/* --- steps (trace_step.c) */
+fg_flow fg_materialise(fg_trace *t, fg_value *v, fg_reg *reg);
+fg_flow fg_emit(fg_trace *t, fg_step_op op, int flags, int arg, PyObject *name, PyObject *kwnames, const fg_reg *args, int32_t n,
+                fg_reg *result);
+int32_t fg_site_here(fg_trace *t);
+bool fg_is_covered(fg_trace *t); /* a handler of this frame or of an outer one covers the current instruction */
+
+/* --- scalars (trace_scalar.c) */
+fg_flow fg_concrete(fg_trace *t, fg_value *v); /* scalar to constant, with value facts on what it came from */
+fg_flow fg_truth(fg_trace *t, fg_value *v, bool *truth);
+fg_flow fg_scalar_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out);
+fg_flow fg_scalar_compare(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out);
+fg_flow fg_scalar_unary(fg_trace *t, int op, fg_value *a, fg_value **out);
+fg_flow fg_scalar_call(fg_trace *t, PyObject *callable, fg_value **args, int32_t n, fg_value **out);
+bool fg_is_scalar_type(PyTypeObject *type);
+fg_flow fg_index_value(fg_trace *t, fg_value *v, int64_t *out); /* exact int or bool, as a guarded constant */
+
+/* --- tensors (trace_tensor.c) */
+fg_flow fg_tensor_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out);
+fg_flow fg_tensor_compare(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out);
+fg_flow fg_tensor_unary(fg_trace *t, int op, fg_value *a, fg_value **out);
+fg_flow fg_tensor_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value **out);
+fg_flow fg_tensor_store_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value *v);
+fg_flow fg_tensor_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out);
+fg_flow fg_tensor_call(fg_trace *t, const fg_op_row *row, PyObject *callable, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);
+fg_flow fg_tensor_method(fg_trace *t, fg_value *self, PyObject *name, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);
+fg_flow fg_tensor_unpack(fg_trace *t, fg_value *o, int32_t n, fg_value **out);
+fg_flow fg_tensor_len(fg_trace *t, fg_value *o, int64_t *len);
+fg_flow fg_tensor_standin(fg_trace *t, fg_value *v, PyObject **out); /* borrowed; breaks where it cannot be inferred */
+bool fg_has_tensor(fg_trace *t, fg_value *v, int depth);             /* it is or contains a tensor; never looks at lazy values beyond their type */
+
+/* --- attributes (trace_attr.c) */
+fg_flow fg_attr_load(fg_trace *t, fg_value *o, PyObject *name, fg_value **out);
+fg_flow fg_attr_store(fg_trace *t, fg_value *o, PyObject *name, fg_value *v);
+fg_flow fg_attr_delete(fg_trace *t, fg_value *o, PyObject *name);
+/* as load, but a known absence is *out = NULL instead of a break */
+fg_flow fg_attr_lookup(fg_trace *t, fg_value *o, PyObject *name, fg_value **out);
+fg_flow fg_type_lookup(fg_trace *t, fg_value *type_value, PyTypeObject *type, PyObject *name, fg_value **out); /* *out NULL: absent */
+fg_flow fg_object_type(fg_trace *t, fg_value *o, fg_value **out);
+fg_flow fg_global_load(fg_trace *t, fg_tframe *f, PyObject *name, fg_value **out);
+fg_flow fg_global_store(fg_trace *t, fg_tframe *f, PyObject *name, fg_value *v);
+
+/* --- containers (trace_item.c, trace_dict.c, trace_method.c) */
+fg_flow fg_list_load(fg_trace *t, fg_value *list); /* make the overlay complete */
+fg_flow fg_dict_load(fg_trace *t, fg_value *dict);
+fg_flow fg_dict_get(fg_trace *t, fg_value *dict, PyObject *key, fg_value **out); /* *out NULL: absent */
+fg_flow fg_dict_set(fg_trace *t, fg_value *dict, fg_value *key, fg_value *v);
+fg_flow fg_dict_delete(fg_trace *t, fg_value *dict, PyObject *key);
+fg_flow fg_key_const(fg_trace *t, fg_value *key, PyObject **out); /* a dict key, as a guarded constant */
+fg_flow fg_len(fg_trace *t, fg_value *o, int64_t *len);
+fg_flow fg_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value **out);
+fg_flow fg_store_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value *v);
+fg_flow fg_delete_subscr(fg_trace *t, fg_value *o, fg_value *k);
+fg_flow fg_contains(fg_trace *t, fg_value *item, fg_value *o, bool *found);
+fg_flow fg_container_method(fg_trace *t, fg_value *self, PyObject *name, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);
+fg_flow fg_unpack(fg_trace *t, fg_value *o, int32_t n, fg_value **out);
+fg_flow fg_iterate(fg_trace *t, fg_value *o, fg_value ***items, int32_t *n); /* all elements of a finite known iterable */
+fg_flow fg_equal(fg_trace *t, fg_value *a, fg_value *b, bool *equal);       /* == of two known values */
+fg_flow fg_sorted(fg_trace *t, fg_value **items, int32_t n, bool reverse, fg_value **out); /* a new list value */
+fg_flow fg_list_changed(fg_trace *t, fg_value *list, const char *method, fg_value **args, int32_t n); /* mark mutated, emit the method call */
+
+/* --- iterators (trace_iter.c) */
+fg_flow fg_iter_new(fg_trace *t, fg_value *o, fg_value **out);
+fg_flow fg_iter_next(fg_trace *t, fg_value *it, fg_value **out); /* *out NULL: exhausted */
+fg_flow fg_iter_materialise(fg_trace *t, fg_value *it, fg_reg *reg);
+
+/* --- calls (trace_call.c, trace_builtin.c, trace_class.c) */
+/* Either gives *out, or pushes a frame (then *out is NULL and the executor goes on in it). */
+fg_flow fg_call(fg_trace *t, fg_value *f, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);
+fg_flow fg_call_builtin(fg_trace *t, fg_value *f, PyObject *callable, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out, bool *handled);
+fg_flow fg_call_class(fg_trace *t, fg_value *f, PyTypeObject *type, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);
+fg_flow fg_call_python(fg_trace *t, fg_value *f, fg_value *self, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);
+fg_flow fg_call_module(fg_trace *t, fg_value *m, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out, bool *handled);
+fg_flow fg_module_attr(fg_trace *t, fg_value *m, PyObject *name, fg_value **out); /* nn.Module.__getattr__; *out NULL: absent */
+bool fg_is_nn_module(PyTypeObject *type);
+fg_flow fg_object_materialise(fg_trace *t, fg_value *o, fg_reg *reg);
+fg_flow fg_call_object_method(fg_trace *t, fg_value *self, PyObject *descr, PyObject *name, fg_value **args, int32_t n, fg_value **out);
+fg_flow fg_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out);
+fg_flow fg_compare(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out);
+
+/* --- executor (trace_exec.c) */
+fg_flow fg_trace_run(fg_trace *t, bool *returned, fg_value **result);
+/* Set up by trace_compile.c */
+fg_flow fg_trace_root(fg_trace *t, fg_icode *icode, const fg_view *view, int32_t start_pc, int32_t depth);
+
+#endif

@@ -1,0 +1,576 @@
+/* Attributes, by the rules of object.__getattribute__: data descriptor of the type, instance dict, other class attribute, __getattr__.
+ *
+ * What the rules find on a class is a fact about the class (`type_lookup`), what they find in the instance is one about the instance; a name that
+ * must not be there is a fact too. Stores are emitted as STORE_ATTR and remembered in the object's overlay.
+ */
+#include "runtime/cpython/frame.h"
+#include "tracer/trace_python.h"
+
+#include <structmember.h>
+
+fg_flow
+fg_object_type(fg_trace *t, fg_value *o, fg_value **out)
+{
+    FG_DO(fg_look(t, &o));
+    if (o->kind == FG_V_OBJECT && o->c != NULL) {
+        *out = o->c; /* made in this trace: the class it was called through */
+        return FG_FLOW_OK;
+    }
+    if (o->type == NULL)
+        return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "the type is only known at run time");
+    fg_value *type = fg_value_const(t, (PyObject *)o->type);
+    if (type == NULL)
+        return FG_FLOW_ERROR;
+    fg_node node;
+    FG_DO(fg_node_of(t, o, &node));
+    if (node != FG_NODE_NONE && (o->type->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
+        type->acc = FG_ACC_TYPE;
+        type->parent = node;
+    }
+    *out = type;
+    return FG_FLOW_OK;
+}
+
+fg_flow
+fg_type_lookup(fg_trace *t, fg_value *type_value, PyTypeObject *type, PyObject *name, fg_value **out)
+{
+    PyObject *found = fg_py_type_lookup(type, name);
+    *out = NULL;
+    bool is_fixed = true;
+    PyObject *mro = type->tp_mro;
+    for (Py_ssize_t i = 0; is_fixed && mro != NULL && i < PyTuple_GET_SIZE(mro); i++)
+        is_fixed = !(((PyTypeObject *)PyTuple_GET_ITEM(mro, i))->tp_flags & Py_TPFLAGS_HEAPTYPE);
+    if (is_fixed) { /* static types do not change */
+        if (found != NULL && (*out = fg_value_const(t, found)) == NULL)
+            return FG_FLOW_ERROR;
+        return FG_FLOW_OK;
+    }
+    fg_node parent, node;
+    FG_DO(fg_node_of(t, type_value, &parent));
+    if (parent == FG_NODE_NONE)
+        FG_DO(fg_source(t, FG_ACC_CONST, FG_NODE_NONE, (PyObject *)type, 0, &parent));
+    if (found == NULL) {
+        FG_DO(fg_source(t, FG_ACC_TYPE_LOOKUP, parent, name, 0, &node));
+        return fg_guard(t, FG_GUARD_ABSENT, node, NULL, 0, 0);
+    }
+    if ((*out = fg_value_lazy(t, FG_ACC_TYPE_LOOKUP, parent, name, 0, found)) == NULL)
+        return FG_FLOW_ERROR;
+    return FG_FLOW_OK;
+}
+
+/* The class says how attributes are read: only the two generic ways are followed. */
+static fg_flow
+check_generic_read(fg_trace *t, fg_value *type_value, PyTypeObject *type)
+{
+    fg_value *found;
+    FG_DO(fg_type_lookup(t, type_value, type, fg_names.s_getattribute, &found));
+    if (found == NULL || found->real != fg_names.object_getattribute)
+        return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "%s has its own __getattribute__", type->tp_name);
+    return fg_look(t, &found);
+}
+
+static fg_flow
+wrapped_function(fg_trace *t, fg_value *descr, fg_value **out)
+{
+    PyObject *func = PyObject_GetAttr(descr->real, fg_names.s_func);
+    if (func == NULL || fg_own(t, func) == NULL)
+        return FG_FLOW_ERROR;
+    fg_node node;
+    FG_DO(fg_node_of(t, descr, &node));
+    *out = node == FG_NODE_NONE ? fg_value_const(t, func) : fg_value_lazy(t, FG_ACC_DESCR_FUNC, node, NULL, 0, func);
+    return *out ? FG_FLOW_OK : FG_FLOW_ERROR;
+}
+
+static fg_flow
+method_new(fg_trace *t, fg_value *func, fg_value *self, PyObject *name, fg_value **out)
+{
+    fg_value *m = fg_value_new(t, FG_V_METHOD);
+    if (m == NULL)
+        return FG_FLOW_ERROR;
+    m->a = func;
+    m->b = self;
+    m->key = name;
+    m->type = func->kind == FG_V_FUNC ? &PyMethod_Type : NULL;
+    *out = m;
+    return FG_FLOW_OK;
+}
+
+/* What a class attribute becomes when it is read through an instance (self) or, with self NULL, through the class. */
+static fg_flow
+bind(fg_trace *t, fg_value *found, fg_value *self, fg_value *cls, PyObject *name, fg_value **out)
+{
+    FG_DO(fg_look(t, &found));
+    PyTypeObject *type = found->type;
+    if (found->kind == FG_V_FUNC) {
+        if (self == NULL) {
+            *out = found;
+            return FG_FLOW_OK;
+        }
+        return method_new(t, found, self, name, out);
+    }
+    if (found->kind == FG_V_CONST && type == &PyStaticMethod_Type)
+        return wrapped_function(t, found, out);
+    if (found->kind == FG_V_CONST && type == &PyClassMethod_Type) {
+        fg_value *func;
+        FG_DO(wrapped_function(t, found, &func));
+        FG_DO(fg_look(t, &func));
+        return method_new(t, func, cls, NULL, out);
+    }
+    if (found->kind == FG_V_CONST && (type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type)) {
+        if (self == NULL) {
+            *out = found;
+            return FG_FLOW_OK;
+        }
+        return method_new(t, found, self, name, out);
+    }
+    if (type != NULL && type->tp_descr_get == NULL) {
+        /* the type of the value might grow a __get__ */
+        *out = found;
+        return FG_FLOW_OK;
+    }
+    if (found->kind == FG_V_CONST && PyCFunction_Check(found->real)) {
+        *out = found;
+        return FG_FLOW_OK;
+    }
+    return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "descriptor of type %s for '%U'", type ? type->tp_name : "?", name);
+}
+
+static fg_flow
+property_part(fg_trace *t, fg_value *property, int part, fg_value **out)
+{
+    static const char *const names[] = {"fget", "fset", "fdel"};
+    PyObject *func = PyObject_GetAttrString(property->real, names[part]);
+    if (func == NULL || fg_own(t, func) == NULL)
+        return FG_FLOW_ERROR;
+    if (func == Py_None)
+        return fg_break(t, FG_BREAK_RAISES, "property without %s", names[part]);
+    fg_node node;
+    FG_DO(fg_node_of(t, property, &node));
+    *out = node == FG_NODE_NONE ? fg_value_const(t, func) : fg_value_lazy(t, FG_ACC_PROPERTY_PART, node, NULL, part, func);
+    return *out ? fg_look(t, out) : FG_FLOW_ERROR;
+}
+
+static fg_flow
+slot_read(fg_trace *t, fg_value *o, fg_value *descr, PyObject *name, fg_value **out)
+{
+    PyMemberDef *member = ((PyMemberDescrObject *)descr->real)->d_member;
+    *out = NULL;
+    if (member->type != T_OBJECT_EX || (member->flags & READONLY))
+        return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "member '%U' of %s", name, o->type->tp_name);
+    fg_node node;
+    FG_DO(fg_node_of(t, o, &node));
+    if (node == FG_NODE_NONE)
+        return FG_FLOW_OK; /* made here and never set */
+    PyObject *real = *(PyObject **)((char *)o->real + member->offset);
+    if (real == NULL) {
+        fg_node slot;
+        FG_DO(fg_source(t, FG_ACC_SLOT_ATTR, node, name, member->offset, &slot));
+        return fg_guard(t, FG_GUARD_ABSENT, slot, NULL, 0, 0);
+    }
+    if ((*out = fg_value_lazy(t, FG_ACC_SLOT_ATTR, node, name, member->offset, real)) == NULL)
+        return FG_FLOW_ERROR;
+    return fg_map_set(t, &o->map, name, PyObject_Hash(name), *out, 0);
+}
+
+static fg_flow
+instance_read(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
+{
+    *out = NULL;
+    if (o->is_complete || o->node == FG_NODE_NONE || !fg_type_has_instance_dict(o->type))
+        return FG_FLOW_OK;
+    PyObject *real = fg_instance_attr(o->real, name);
+    if (real == NULL) {
+        FG_DO(fg_guard(t, FG_GUARD_ATTR_LACKS, o->node, name, 0, 0));
+        return FG_FLOW_OK;
+    }
+    if ((*out = fg_value_lazy(t, FG_ACC_INSTANCE_ATTR, o->node, name, 0, real)) == NULL)
+        return FG_FLOW_ERROR;
+    return fg_map_set(t, &o->map, name, PyObject_Hash(name), *out, 0);
+}
+
+/* Attribute of an instance. getter: where a property's getter goes (NULL: properties are a break). *out NULL and no getter: absent. */
+static fg_flow
+instance_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg_value **getter)
+{
+    fg_vitem *item = fg_map_find(&o->map, name, PyObject_Hash(name));
+    if (item != NULL && item->value != NULL) {
+        *out = item->value;
+        return FG_FLOW_OK;
+    }
+    fg_value *type, *found;
+    FG_DO(fg_object_type(t, o, &type));
+    if (name == fg_names.s_class) {
+        *out = type;
+        return FG_FLOW_OK;
+    }
+    FG_DO(check_generic_read(t, type, o->type));
+    FG_DO(fg_type_lookup(t, type, o->type, name, &found));
+    if (found != NULL) {
+        PyTypeObject *dtype = Py_TYPE(found->real);
+        if (dtype->tp_descr_set != NULL) {
+            FG_DO(fg_look(t, &found));
+            if (dtype == &PyProperty_Type && getter != NULL)
+                return property_part(t, found, 0, getter);
+            if (dtype == &PyMemberDescr_Type)
+                return item != NULL ? FG_FLOW_OK : slot_read(t, o, found, name, out);
+            return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of %s is a descriptor of type %s", name, o->type->tp_name, dtype->tp_name);
+        }
+    }
+    if (item == NULL) {
+        FG_DO(instance_read(t, o, name, out));
+        if (*out != NULL) {
+            if (found != NULL && found->acc >= 0) { /* what it shadows must stay no data descriptor */
+                fg_node node;
+                FG_DO(fg_node_of(t, found, &node));
+                FG_DO(fg_guard(t, FG_GUARD_TYPE, node, (PyObject *)Py_TYPE(found->real), 0, 0));
+            }
+            return FG_FLOW_OK;
+        }
+    }
+    if (found != NULL)
+        return bind(t, found, o, type, name, out);
+    if (fg_is_nn_module(o->type) && o->node != FG_NODE_NONE) {
+        FG_DO(fg_module_attr(t, o, name, out));
+        if (*out != NULL)
+            return FG_FLOW_OK;
+    }
+    FG_DO(fg_type_lookup(t, type, o->type, fg_names.s_getattr, &found));
+    if (found != NULL && !(fg_is_nn_module(o->type)))
+        return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "%s has a __getattr__ and '%U' is not there", o->type->tp_name, name);
+    return FG_FLOW_OK;
+}
+
+static fg_flow
+module_dict(fg_trace *t, fg_value *m, fg_value **out)
+{
+    *out = fg_value_lazy(t, FG_ACC_MODULE_DICT, m->node, NULL, 0, PyModule_GetDict(m->real));
+    return *out ? fg_look(t, out) : FG_FLOW_ERROR;
+}
+
+/* Attribute of a class read through the class itself. */
+static fg_flow
+class_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
+{
+    PyTypeObject *type = (PyTypeObject *)o->real;
+    if (Py_TYPE(type) != &PyType_Type) {
+        PyTypeObject *meta = Py_TYPE(type);
+        if (meta->tp_getattro != PyType_Type.tp_getattro)
+            return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "metaclass %s has its own attribute access", meta->tp_name);
+    }
+    PyObject *in_meta = fg_py_type_lookup(Py_TYPE(type), name);
+    if (in_meta != NULL && Py_TYPE(in_meta)->tp_descr_set != NULL) {
+        if (name == fg_names.s_name && !(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
+            PyObject *text = PyObject_GetAttr(o->real, name);
+            return fg_own(t, text) && (*out = fg_value_const(t, text)) ? FG_FLOW_OK : FG_FLOW_ERROR;
+        }
+        return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of class %s", name, type->tp_name);
+    }
+    fg_value *found;
+    FG_DO(fg_type_lookup(t, o, type, name, &found));
+    if (found == NULL) {
+        if (in_meta != NULL)
+            return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of the metaclass of %s", name, type->tp_name);
+        *out = NULL;
+        return FG_FLOW_OK;
+    }
+    PyTypeObject *dtype = Py_TYPE(found->real);
+    if (dtype == &PyProperty_Type || dtype == &PyMemberDescr_Type || dtype == &PyGetSetDescr_Type) {
+        *out = found;
+        return FG_FLOW_OK;
+    }
+    return bind(t, found, NULL, o, name, out);
+}
+
+static fg_flow
+super_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
+{
+    PyTypeObject *start = (PyTypeObject *)o->a->real;
+    fg_value *self = o->b;
+    bool on_class = self->kind == FG_V_CONST;
+    PyTypeObject *type = on_class ? (PyTypeObject *)self->real : self->type;
+    PyObject *mro = type->tp_mro;
+    Py_ssize_t i = 0, n = PyTuple_GET_SIZE(mro);
+    while (i < n && PyTuple_GET_ITEM(mro, i) != (PyObject *)start)
+        i++;
+    for (i++; i < n; i++) {
+        PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(mro, i);
+        PyObject *real = base->tp_dict ? PyDict_GetItemWithError(base->tp_dict, name) : NULL;
+        fg_value *base_value = fg_value_const(t, (PyObject *)base);
+        if (base_value == NULL)
+            return FG_FLOW_ERROR;
+        fg_value *found;
+        if (real == NULL) {
+            if (PyErr_Occurred())
+                return FG_FLOW_ERROR;
+            continue;
+        }
+        /* the lookup from this base on finds the same object; bases before it are pinned by looking the name up from each of them */
+        if (fg_py_type_lookup(base, name) != real)
+            return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "super().%U", name);
+        for (Py_ssize_t k = 0; k < i; k++) {
+            PyTypeObject *before = (PyTypeObject *)PyTuple_GET_ITEM(mro, k);
+            if (PyDict_GetItemWithError(before->tp_dict, name) == NULL && fg_py_type_lookup(before, name) == real) {
+                fg_value *before_value = fg_value_const(t, (PyObject *)before), *seen;
+                if (before_value == NULL)
+                    return FG_FLOW_ERROR;
+                FG_DO(fg_type_lookup(t, before_value, before, name, &seen));
+                if (seen != NULL)
+                    FG_DO(fg_look(t, &seen));
+            }
+        }
+        FG_DO(fg_type_lookup(t, base_value, base, name, &found));
+        return bind(t, found, on_class ? NULL : self, on_class ? self : o->c, name, out);
+    }
+    return fg_break(t, FG_BREAK_RAISES, "super() has no attribute '%U'", name);
+}
+
+static fg_flow
+find(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg_value **getter)
+{
+    *out = NULL;
+    FG_DO(fg_look(t, &o));
+    switch ((fg_vkind)o->kind) {
+    case FG_V_TENSOR:
+        return fg_tensor_attr(t, o, name, out);
+    case FG_V_OBJECT:
+        if (o->type == &PyModule_Type) {
+            fg_value *dict;
+            FG_DO(module_dict(t, o, &dict));
+            FG_DO(fg_dict_get(t, dict, name, out));
+            if (*out == NULL)
+                return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "module attribute '%U' is not in the module's dict", name);
+            return FG_FLOW_OK;
+        }
+        return instance_attr(t, o, name, out, getter);
+    case FG_V_CONST:
+        if (PyType_Check(o->real))
+            return class_attr(t, o, name, out);
+        if (fg_is_fold_const(o->real) || fg_py_is_library_constant(o->type)) {
+            PyObject *descr = fg_py_type_lookup(o->type, name);
+            if (descr == NULL)
+                return FG_FLOW_OK;
+            if (Py_TYPE(descr)->tp_descr_set != NULL) { /* x.real, dtype.itemsize, device.type: immutable */
+                PyObject *value = PyObject_GetAttr(o->real, name);
+                if (value == NULL)
+                    return fg_break_on_error(t, FG_BREAK_RAISES, "attribute");
+                if (fg_own(t, value) == NULL)
+                    return FG_FLOW_ERROR;
+                if (!fg_is_fold_const(value) && !PyType_Check(value) && !fg_py_is_library_constant(Py_TYPE(value)))
+                    return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of %s", name, o->type->tp_name);
+                return (*out = fg_value_const(t, value)) ? FG_FLOW_OK : FG_FLOW_ERROR;
+            }
+            fg_value *func = fg_value_const(t, descr);
+            return func ? method_new(t, func, o, name, out) : FG_FLOW_ERROR;
+        }
+        return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of %s", name, o->type->tp_name);
+    case FG_V_SCALAR:
+    case FG_V_LIST:
+    case FG_V_TUPLE:
+    case FG_V_DICT:
+    case FG_V_SET: {
+        PyObject *descr = fg_py_type_lookup(o->type, name);
+        if (descr == NULL)
+            return FG_FLOW_OK;
+        if (Py_TYPE(descr) != &PyMethodDescr_Type && Py_TYPE(descr) != &PyWrapperDescr_Type) {
+            if (o->kind == FG_V_SCALAR) {
+                FG_DO(fg_concrete(t, o));
+                return find(t, o, name, out, getter);
+            }
+            return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of %s", name, o->type->tp_name);
+        }
+        fg_value *func = fg_value_const(t, descr);
+        return func ? method_new(t, func, o, name, out) : FG_FLOW_ERROR;
+    }
+    case FG_V_METHOD:
+        if (name == fg_names.s_self || name == fg_names.s_func) {
+            *out = name == fg_names.s_self ? o->b : o->a;
+            return FG_FLOW_OK;
+        }
+        return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of a method", name);
+    case FG_V_SUPER:
+        return super_attr(t, o, name, out);
+    default:
+        return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of %s", name, o->type ? o->type->tp_name : "a run-time object");
+    }
+}
+
+fg_flow
+fg_attr_lookup(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
+{
+    return find(t, o, name, out, NULL);
+}
+
+/* Pushes a frame for a property's getter; then *out is NULL. */
+fg_flow
+fg_attr_load(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
+{
+    fg_value *getter = NULL;
+    FG_DO(fg_look(t, &o));
+    FG_DO(find(t, o, name, out, &getter));
+    if (getter != NULL)
+        return fg_call(t, getter, &o, 1, NULL, out);
+    if (*out == NULL)
+        return fg_break(t, FG_BREAK_RAISES, "'%s' object has no attribute '%U'", o->type ? o->type->tp_name : "?", name);
+    return FG_FLOW_OK;
+}
+
+/* --- stores */
+
+static fg_flow
+emit_store(fg_trace *t, fg_value *o, PyObject *name, fg_value *v)
+{
+    fg_reg regs[2];
+    FG_SET(t, o->is_mutated, 1);
+    FG_DO(fg_materialise(t, v, &regs[0]));
+    FG_DO(fg_materialise(t, o, &regs[1]));
+    return fg_emit(t, FG_STEP_STORE_ATTR, FG_SF_EFFECT, 0, name, NULL, regs, 2, NULL);
+}
+
+static bool
+is_plain_module_value(const fg_value *v)
+{
+    return v->kind == FG_V_SCALAR || (v->kind == FG_V_CONST && v->real != Py_None) || v->kind == FG_V_LIST || v->kind == FG_V_TUPLE || v->kind == FG_V_DICT;
+}
+
+static fg_flow
+check_generic_write(fg_trace *t, fg_value *o, fg_value *type, PyObject *name, fg_value *v)
+{
+    fg_value *found;
+    FG_DO(fg_type_lookup(t, type, o->type, v ? fg_names.s_setattr : fg_names.s_delattr, &found));
+    if (found == NULL)
+        return fg_break(t, FG_BREAK_INTERNAL, "type without __setattr__");
+    if (fg_is_nn_module(o->type) && o->node != FG_NODE_NONE && v != NULL) {
+        fg_value *module_class, *base;
+        if (!is_plain_module_value(v))
+            return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "assignment of a %s to a module attribute", v->type ? v->type->tp_name : "value");
+        PyTypeObject *cls = (PyTypeObject *)fg_py_torch_module_class();
+        if ((module_class = fg_value_const(t, (PyObject *)cls)) == NULL)
+            return FG_FLOW_ERROR;
+        FG_DO(fg_type_lookup(t, module_class, cls, fg_names.s_setattr, &base));
+        if (base->real != found->real)
+            return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "%s has its own __setattr__", o->type->tp_name);
+        FG_DO(fg_look(t, &found));
+        FG_DO(fg_module_attr(t, o, name, &base)); /* must be no parameter, buffer or submodule */
+        if (base != NULL)
+            return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "assignment to parameter, buffer or submodule '%U'", name);
+        return FG_FLOW_OK;
+    }
+    if (found->real != (v ? fg_names.object_setattr : fg_py_type_lookup(&PyBaseObject_Type, fg_names.s_delattr)))
+        return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "%s has its own __setattr__", o->type->tp_name);
+    return fg_look(t, &found);
+}
+
+fg_flow
+fg_attr_store(fg_trace *t, fg_value *o, PyObject *name, fg_value *v)
+{
+    FG_DO(fg_look(t, &o));
+    FG_DO(fg_look(t, &v));
+    if (o->kind != FG_V_OBJECT)
+        return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "assignment to '%U' of %s", name, o->type ? o->type->tp_name : "a run-time object");
+    if (o->type == &PyModule_Type) {
+        fg_value *dict;
+        FG_DO(module_dict(t, o, &dict));
+        FG_DO(fg_map_set(t, &dict->map, name, PyObject_Hash(name), v, 1));
+        FG_SET(t, dict->is_mutated, 1);
+        return emit_store(t, o, name, v);
+    }
+    fg_value *type, *found;
+    FG_DO(fg_object_type(t, o, &type));
+    FG_DO(check_generic_write(t, o, type, name, v));
+    FG_DO(fg_type_lookup(t, type, o->type, name, &found));
+    bool is_slot = false;
+    if (found != NULL) {
+        PyTypeObject *dtype = Py_TYPE(found->real);
+        is_slot = dtype == &PyMemberDescr_Type;
+        if (dtype->tp_descr_set != NULL) {
+            FG_DO(fg_look(t, &found));
+            if (dtype == &PyProperty_Type) {
+                fg_value *setter, *out;
+                FG_DO(property_part(t, found, 1, &setter));
+                FG_DO(fg_call(t, setter, (fg_value *[]){o, v}, 2, NULL, &out));
+                if (out == NULL)
+                    t->frame->want_bool = 2; /* the caller drops what it returns */
+                return FG_FLOW_OK;
+            }
+            PyMemberDef *member = is_slot ? ((PyMemberDescrObject *)found->real)->d_member : NULL;
+            if (member == NULL || member->type != T_OBJECT_EX || (member->flags & READONLY))
+                return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "assignment to '%U' of %s", name, o->type->tp_name);
+        } else {
+            fg_node node;
+            FG_DO(fg_node_of(t, found, &node));
+            if (node != FG_NODE_NONE)
+                FG_DO(fg_guard(t, FG_GUARD_TYPE, node, (PyObject *)dtype, 0, 0));
+        }
+    }
+    if (!is_slot && !fg_type_has_instance_dict(o->type))
+        return fg_break(t, FG_BREAK_RAISES, "'%s' object has no attribute '%U'", o->type->tp_name, name);
+    bool is_virtual = fg_is_virtual(o);
+    if (!is_virtual)
+        FG_DO(emit_store(t, o, name, v));
+    return fg_map_set(t, &o->map, name, PyObject_Hash(name), v, 1);
+}
+
+fg_flow
+fg_attr_delete(fg_trace *t, fg_value *o, PyObject *name)
+{
+    FG_DO(fg_look(t, &o));
+    fg_value *type, *seen;
+    if (o->kind != FG_V_OBJECT || o->type == &PyModule_Type || fg_is_nn_module(o->type))
+        return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "del of '%U'", name);
+    FG_DO(fg_object_type(t, o, &type));
+    FG_DO(check_generic_write(t, o, type, name, NULL));
+    FG_DO(fg_type_lookup(t, type, o->type, name, &seen));
+    if (seen != NULL)
+        return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "del of '%U', which the class has too", name);
+    FG_DO(fg_attr_lookup(t, o, name, &seen));
+    if (seen == NULL)
+        return fg_break(t, FG_BREAK_RAISES, "'%s' object has no attribute '%U'", o->type->tp_name, name);
+    if (!fg_is_virtual(o)) {
+        fg_reg reg;
+        FG_SET(t, o->is_mutated, 1);
+        FG_DO(fg_materialise(t, o, &reg));
+        FG_DO(fg_emit(t, FG_STEP_DELETE_ATTR, FG_SF_EFFECT, 0, name, NULL, &reg, 1, NULL));
+    }
+    return fg_map_set(t, &o->map, name, PyObject_Hash(name), NULL, 1);
+}
+
+/* --- globals */
+
+fg_flow
+fg_global_load(fg_trace *t, fg_tframe *f, PyObject *name, fg_value **out)
+{
+    FG_DO(fg_dict_get(t, f->globals, name, out));
+    if (*out == NULL)
+        FG_DO(fg_dict_get(t, f->builtins, name, out));
+    if (*out == NULL)
+        return fg_break(t, FG_BREAK_RAISES, "name '%U' is not defined", name);
+    return FG_FLOW_OK;
+}
+
+/* v NULL deletes. */
+fg_flow
+fg_global_store(fg_trace *t, fg_tframe *f, PyObject *name, fg_value *v)
+{
+    fg_value *globals = f->globals, *seen;
+    if (v == NULL) {
+        FG_DO(fg_dict_get(t, globals, name, &seen));
+        if (seen == NULL)
+            return fg_break(t, FG_BREAK_RAISES, "name '%U' is not defined", name);
+        if (globals->is_complete)
+            return fg_break(t, FG_BREAK_UNSUPPORTED_INSTRUCTION, "del of a global after the globals were listed");
+    }
+    FG_SET(t, globals->is_mutated, 1);
+    fg_reg regs[3];
+    int32_t n = 0;
+    if (v != NULL)
+        FG_DO(fg_materialise(t, v, &regs[n++]));
+    if (globals == t->root->globals) {
+        FG_DO(fg_emit(t, v ? FG_STEP_STORE_GLOBAL : FG_STEP_DELETE_GLOBAL, FG_SF_EFFECT, 0, name, NULL, regs, n, NULL));
+    } else {
+        FG_DO(fg_materialise(t, globals, &regs[n++]));
+        if ((regs[n++] = fg_ir_reg_add(&t->ir, FG_REG_CONST, name)) == FG_REG_NONE)
+            return fg_nomem();
+        FG_DO(fg_emit(t, v ? FG_STEP_STORE_SUBSCR : FG_STEP_DELETE_SUBSCR, FG_SF_EFFECT, 0, NULL, NULL, regs, n, NULL));
+    }
+    return fg_map_set(t, &globals->map, name, PyObject_Hash(name), v, 1);
+}

@@ -1,0 +1,476 @@
+/* From a miss to an entry: trace the call, end the trace with a return or a graph break, make guards, graphs and code.
+ *
+ *     request ── decode ── root frame ── run ──┬─ returned: exit returns the value
+ *                                              └─ broke: exit restores the frame at the breaking instruction
+ *              ── guards of the whole ── graphs (described, or compiled by the backend) ── code ── entry
+ *
+ * A trace that did nothing before it broke makes no entry: the frame runs plain, and where that would always be so, for ever.
+ */
+#include "tracer/trace_compile.h"
+
+#include "codegen/graph.h"
+#include "codegen/partition.h"
+#include "runtime/base/alloc.h"
+#include "tracer/trace_python.h"
+
+#include <string.h>
+#include <time.h>
+
+static double
+seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* --- the package's Python parts that the tracer calls */
+
+static PyObject *
+package(const char *module, const char *name)
+{
+    PyObject *m = PyImport_ImportModule(module), *object = m ? PyObject_GetAttrString(m, name) : NULL;
+    Py_XDECREF(m);
+    return object;
+}
+
+static bool
+is_eager(PyObject *backend)
+{
+    static PyObject *eager;
+    if (backend == NULL || backend == Py_None)
+        return true;
+    if (eager == NULL && (eager = package("framegate.backends", "eager")) == NULL) {
+        PyErr_Clear();
+        return false;
+    }
+    return backend == eager;
+}
+
+/* --- setting up */
+
+fg_flow
+fg_trace_root(fg_trace *t, fg_icode *icode, const fg_view *view, int32_t start_pc, int32_t depth)
+{
+    PyCodeObject *code = icode->code;
+    Py_ssize_t n = PyTuple_GET_SIZE(code->co_localsplusnames);
+    fg_tframe *f = fg_arena_alloc(&t->arena, sizeof *f);
+    if (f == NULL)
+        return fg_nomem();
+    f->icode = icode;
+    f->n_locals = (int32_t)n;
+    f->site = f->site_id = -1;
+    f->pc = start_pc < 0 ? 0 : start_pc;
+    f->locals = fg_arena_alloc(&t->arena, (size_t)(n + 1) * sizeof *f->locals);
+    f->stack = fg_arena_alloc(&t->arena, (size_t)(icode->max_depth + 4) * sizeof *f->stack);
+    if (f->locals == NULL || f->stack == NULL)
+        return fg_nomem();
+    t->frame = t->root = f;
+    if (!PyDict_CheckExact(view->globals) || !PyDict_CheckExact(view->builtins))
+        return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "a function whose globals or builtins are no plain dicts");
+    if ((f->globals = fg_value_lazy(t, FG_ACC_GLOBALS, FG_NODE_NONE, NULL, 0, view->globals)) == NULL ||
+        (f->builtins = fg_value_lazy(t, FG_ACC_BUILTINS, FG_NODE_NONE, NULL, 0, view->builtins)) == NULL)
+        return FG_FLOW_ERROR;
+    FG_DO(fg_look(t, &f->globals));
+    if (view->closure != NULL && start_pc < 0) {
+        f->closure = fg_value_seq(t, FG_V_TUPLE, NULL, 0);
+        for (Py_ssize_t i = 0; f->closure && i < PyTuple_GET_SIZE(view->closure); i++) {
+            fg_value *cell = fg_value_lazy(t, FG_ACC_FREEVAR, FG_NODE_NONE, NULL, i, PyTuple_GET_ITEM(view->closure, i));
+            if (cell == NULL)
+                return FG_FLOW_ERROR;
+            FG_DO(fg_seq_append(t, f->closure, cell));
+        }
+    }
+    for (Py_ssize_t i = 0; i < view->n_slots; i++) {
+        fg_value *v = NULL;
+        if (view->slots[i] != NULL && (v = fg_value_lazy(t, FG_ACC_ARG, FG_NODE_NONE, NULL, i, view->slots[i])) == NULL)
+            return FG_FLOW_ERROR;
+        if (i < n)
+            f->locals[i] = v;
+        else if (v != NULL)
+            f->stack[f->sp++] = v;
+    }
+    if (f->sp != depth)
+        return fg_break(t, FG_BREAK_INTERNAL, "the stack of the resumed frame");
+    return FG_FLOW_OK;
+}
+
+/* A slot that was unbound at the start must be unbound: a resumed frame may come here with it bound. */
+static fg_flow
+guard_unbound(fg_trace *t)
+{
+    for (Py_ssize_t i = 0; i < t->view->n_slots && i < t->root->n_locals; i++) {
+        if (t->view->slots[i] != NULL)
+            continue;
+        fg_node node;
+        FG_DO(fg_source(t, FG_ACC_ARG, FG_NODE_NONE, NULL, i, &node));
+        FG_DO(fg_guard(t, FG_GUARD_ABSENT, node, NULL, 0, 0));
+    }
+    return FG_FLOW_OK;
+}
+
+/* --- the exit */
+
+static fg_flow
+exit_break(fg_trace *t)
+{
+    fg_tframe *f = t->root;
+    fg_ir_exit *exit = &t->ir.exit;
+    exit->is_break = 1;
+    exit->value = FG_REG_NONE;
+    exit->pc = f->pc;
+    exit->depth = f->sp;
+    exit->slots = fg_arena_alloc(&t->arena, (size_t)(f->n_locals + 1) * sizeof *exit->slots);
+    exit->stack = fg_arena_alloc(&t->arena, (size_t)(f->sp + 1) * sizeof *exit->stack);
+    if (exit->slots == NULL || exit->stack == NULL)
+        return fg_nomem();
+    for (int32_t i = 0; i < f->n_locals; i++) {
+        exit->slots[i] = FG_REG_NONE;
+        bool is_free = ((unsigned char *)PyBytes_AS_STRING(f->icode->code->co_localspluskinds))[i] & 0x80;
+        if (f->locals[i] != NULL && !is_free)
+            FG_DO(fg_materialise(t, f->locals[i], &exit->slots[i]));
+    }
+    for (int32_t i = 0; i < f->sp; i++)
+        FG_DO(fg_materialise(t, f->stack[i], &exit->stack[i]));
+    return FG_FLOW_OK;
+}
+
+static fg_flow
+exit_return(fg_trace *t, fg_value *value)
+{
+    t->ir.exit.is_break = 0;
+    t->ir.exit.pc = t->root->pc;
+    return fg_materialise(t, value, &t->ir.exit.value);
+}
+
+/* --- reports */
+
+static PyObject *
+hints_of(const fg_trace *t)
+{
+    return Py_BuildValue("[s]", fg_break_hint(t->broke.reason));
+}
+
+static fg_status
+log_break(fg_trace *t, PyCodeObject *code)
+{
+    PyObject *function = package("framegate.logs", "graph_break"), *hints = hints_of(t), *result = NULL;
+    if (function && hints)
+        result = PyObject_CallFunction(function, "OsOsOO", code->co_qualname, fg_break_type(t->broke.reason), t->broke.context, "", hints, t->broke.stack);
+    Py_XDECREF(function);
+    Py_XDECREF(hints);
+    Py_XDECREF(result);
+    return result ? FG_OK : FG_ERR_PYTHON;
+}
+
+static fg_status
+raise_unsupported(fg_trace *t)
+{
+    PyObject *cls = package("framegate.exc", "Unsupported"), *reason_cls = package("framegate.exc", "BreakReason"), *hints = hints_of(t), *tuple = NULL,
+             *stack = NULL, *reason = NULL, *error = NULL;
+    if (cls && reason_cls && hints && (tuple = PyList_AsTuple(hints)) && (stack = PyList_AsTuple(t->broke.stack)))
+        reason = PyObject_CallFunction(reason_cls, "sOsOO", fg_break_type(t->broke.reason), t->broke.context, "", tuple, stack);
+    if (reason && (error = PyObject_CallOneArg(cls, reason)))
+        PyErr_SetObject(cls, error);
+    Py_XDECREF(cls);
+    Py_XDECREF(reason_cls);
+    Py_XDECREF(hints);
+    Py_XDECREF(tuple);
+    Py_XDECREF(stack);
+    Py_XDECREF(reason);
+    Py_XDECREF(error);
+    return FG_ERR_PYTHON;
+}
+
+/* A fault of ours: said once, the frame runs plain. Strict mode raises. */
+static fg_status
+report_internal(PyCodeObject *code, fg_status st)
+{
+    if (st == FG_ERR_PYTHON || st == FG_ERR_NOMEM)
+        return st;
+    PyObject *warn = package("framegate.logs", "warn_internal");
+    PyObject *result = warn ? PyObject_CallFunction(warn, "Os", code->co_qualname, fg_status_text(st)) : NULL;
+    Py_XDECREF(warn);
+    if (result == NULL)
+        return FG_ERR_PYTHON;
+    Py_DECREF(result);
+    return FG_ERR_UNSUPPORTED;
+}
+
+/* --- graphs */
+
+typedef struct fg_backend_context {
+    PyObject *function, *options;
+} fg_backend_context;
+
+static PyObject *
+call_backend(void *context, PyObject *graph, PyObject *examples)
+{
+    fg_backend_context *c = context;
+    return PyObject_CallFunctionObjArgs(c->function, graph, examples, c->options ? c->options : Py_None, NULL);
+}
+
+static fg_status
+make_graphs(fg_trace *t, const fg_compile_request *request, PyObject **graphs, PyObject **callables)
+{
+    fg_status st;
+    *graphs = PyList_New(0);
+    *callables = PyList_New(0);
+    if (*graphs == NULL || *callables == NULL)
+        return FG_ERR_PYTHON;
+    if (!t->opaque) {
+        PyObject *graph;
+        FG_TRY(fg_graph_describe(&t->ir, &graph));
+        if (graph != NULL && PyList_Append(*graphs, graph) < 0)
+            st = FG_ERR_PYTHON;
+        Py_XDECREF(graph);
+        return st;
+    }
+    fg_backend_context context = {package("framegate._compile", "_call_backend"), request->options->dict};
+    if (context.function == NULL)
+        return FG_ERR_PYTHON;
+    st = fg_partition(&t->ir, call_backend, &context, *graphs, *callables);
+    Py_DECREF(context.function);
+fail:
+    return st;
+}
+
+static fg_status
+name_inputs(fg_trace *t, PyCodeObject *code)
+{
+    t->ir.n_inputs = (int32_t)fg_desc_n_outputs(t->desc);
+    t->ir.input_names = fg_arena_alloc(&t->arena, (size_t)(t->ir.n_inputs + 1) * sizeof(PyObject *));
+    t->ir.input_slots = fg_arena_alloc(&t->arena, (size_t)(t->ir.n_inputs + 1) * sizeof(int32_t));
+    t->ir.unbound_at_start = fg_arena_alloc(&t->arena, (size_t)t->root->n_locals + 1);
+    if (t->ir.input_names == NULL || t->ir.input_slots == NULL || t->ir.unbound_at_start == NULL)
+        return FG_ERR_NOMEM;
+    for (int32_t i = 0; i < t->ir.n_inputs; i++)
+        t->ir.input_slots[i] = -1;
+    for (Py_ssize_t i = 0; i < t->view->n_slots && i < t->root->n_locals; i++)
+        t->ir.unbound_at_start[i] = t->view->slots[i] == NULL;
+    for (int32_t i = 0; i < t->ir.n_regs; i++) {
+        const fg_ir_reg *r = &t->ir.regs[i];
+        if (r->kind != FG_REG_INPUT || r->frame_slot < 0 || r->frame_slot >= t->root->n_locals)
+            continue;
+        t->ir.input_slots[r->index] = r->frame_slot;
+        t->ir.input_names[r->index] = PyTuple_GET_ITEM(code->co_localsplusnames, r->frame_slot);
+    }
+    return FG_OK;
+}
+
+/* --- the whole */
+
+static fg_flow
+run(fg_trace *t, fg_icode *icode, const fg_resume_point *point, bool *broke)
+{
+    fg_value *value = NULL;
+    bool returned;
+    fg_flow flow = fg_trace_root(t, icode, t->view, point->pc, point->depth);
+    if (flow == FG_FLOW_OK)
+        flow = fg_trace_run(t, &returned, &value);
+    else if (flow == FG_FLOW_BREAK)
+        return flow;
+    if (flow == FG_FLOW_OK) {
+        *broke = false;
+        FG_DO(exit_return(t, value));
+    } else if (flow == FG_FLOW_BREAK) {
+        *broke = true;
+        PyObject *context = Py_XNewRef(t->broke.context), *stack = Py_XNewRef(t->broke.stack);
+        fg_break_info first = t->broke;
+        flow = exit_break(t);
+        Py_XSETREF(t->broke.context, context); /* the reason that counts is the first */
+        Py_XSETREF(t->broke.stack, stack);
+        t->broke.reason = first.reason;
+        t->broke.line = first.line;
+        t->broke.code = first.code;
+        FG_DO(flow);
+    } else {
+        return flow;
+    }
+    if (point->pc >= 0)
+        FG_DO(guard_unbound(t));
+    return fg_finish_guards(t);
+}
+
+static bool
+did_anything(const fg_trace *t)
+{
+    for (int32_t i = 0; i < t->ir.n_steps; i++)
+        if (t->ir.steps[i].flags & (FG_SF_GRAPH | FG_SF_EFFECT))
+            return true;
+    return false;
+}
+
+static fg_status
+make_entry(fg_trace *t, const fg_compile_request *request, const fg_resume_point *point, fg_entry **out)
+{
+    PyObject *graphs = NULL, *callables = NULL;
+    PyCodeObject *code = NULL;
+    fg_entry *entry = NULL;
+    uint8_t uses_closure = 0;
+    fg_resume_maker maker;
+    fg_status st;
+    FG_TRY(name_inputs(t, request->code));
+    FG_TRY(make_graphs(t, request, &graphs, &callables));
+    fg_resume_maker_init(point->table, &maker);
+    fg_emit_input input = {.ir = &t->ir, .graphs = callables ? ((PyListObject *)callables)->ob_item : NULL, .maker = &maker};
+    FG_TRY(fg_emit_target(&input, &code, &uses_closure));
+    FG_TRY(fg_entry_new(&entry));
+    entry->code = code;
+    code = NULL;
+    entry->uses_closure = uses_closure;
+    entry->desc = t->desc;
+    t->desc = NULL;
+    entry->graphs = PyList_AsTuple(graphs);
+    entry->backend = Py_XNewRef(request->options->backend);
+    if (entry->graphs == NULL)
+        st = FG_ERR_PYTHON;
+fail:
+    Py_XDECREF(graphs);
+    Py_XDECREF(callables);
+    Py_XDECREF(code);
+    if (st != FG_OK && entry != NULL) {
+        fg_entry_drop(entry);
+        entry = NULL;
+    }
+    *out = entry;
+    return st;
+}
+
+static fg_status
+log_entry(const fg_compile_request *request, fg_entry *entry, double seconds)
+{
+    PyObject *function = package("framegate.logs", "compiled"), *guards = fg_entry_guards_new(entry), *result = NULL;
+    PyObject *id = PyUnicode_FromFormat("%d/%d", (int)request->frame_id, (int)request->entry_id), *time = PyFloat_FromDouble(seconds);
+    if (function && guards && id && time)
+        result = PyObject_CallFunctionObjArgs(function, request->code->co_qualname, id, time, entry->graphs, guards, (PyObject *)entry->code, NULL);
+    Py_XDECREF(function);
+    Py_XDECREF(guards);
+    Py_XDECREF(id);
+    Py_XDECREF(time);
+    Py_XDECREF(result);
+    return result ? FG_OK : FG_ERR_PYTHON;
+}
+
+static fg_status
+log_recompile(const fg_compile_request *request)
+{
+    PyObject *function = package("framegate.logs", "recompile"), *enabled = package("framegate.logs", "enabled"), *wanted = NULL, *result = NULL;
+    fg_status st = FG_ERR_PYTHON;
+    if (function && enabled && (wanted = PyObject_CallFunction(enabled, "s", "recompiles"))) {
+        if (wanted != Py_True) {
+            st = FG_OK;
+        } else {
+            PyObject *reasons = fg_trace_miss_reasons(request);
+            if (reasons)
+                result = PyObject_CallFunction(function, "OOiO", request->code->co_qualname, request->code->co_filename, request->code->co_firstlineno, reasons);
+            Py_XDECREF(reasons);
+            st = result ? FG_OK : FG_ERR_PYTHON;
+        }
+    }
+    Py_XDECREF(function);
+    Py_XDECREF(enabled);
+    Py_XDECREF(wanted);
+    Py_XDECREF(result);
+    return st;
+}
+
+static fg_status
+flow_status(fg_flow flow)
+{
+    return flow == FG_FLOW_OK ? FG_OK : flow == FG_FLOW_ERROR ? (PyErr_Occurred() ? FG_ERR_PYTHON : FG_ERR_NOMEM) : FG_ERR_UNSUPPORTED;
+}
+
+static fg_status
+compile_in(fg_trace *t, fg_compile_request *request, const fg_resume_point *point, fg_icode *icode, fg_entry **out)
+{
+    fg_status st;
+    bool broke = false;
+    double start = seconds_now();
+    PyObject *slot_names = PyTuple_GetSlice(request->code->co_localsplusnames, 0, t->view->n_slots), *free_names = PyCode_GetFreevars(request->code);
+    if (slot_names == NULL || free_names == NULL) {
+        Py_XDECREF(slot_names);
+        Py_XDECREF(free_names);
+        return FG_ERR_PYTHON;
+    }
+    fg_desc_names_set(t->desc, slot_names, free_names);
+    Py_DECREF(slot_names);
+    Py_DECREF(free_names);
+    if (request->n_entries > 0)
+        FG_TRY(log_recompile(request));
+    st = flow_status(run(t, icode, point, &broke));
+    if ((st == FG_ERR_UNSUPPORTED || broke) && t->broke.context != NULL) {
+        bool raises = t->broke.reason == FG_BREAK_RAISES;
+        if (request->options->fullgraph && !raises)
+            return raise_unsupported(t);
+        if (!raises)
+            FG_TRY(log_break(t, request->code) == FG_OK ? st : FG_ERR_PYTHON);
+    }
+    if (st != FG_OK)
+        return st;
+    if (broke) {
+        FG_TRY(fg_resume_note_break(point->table, t->ir.exit.pc));
+        if (point->pc >= 0 && t->ir.exit.pc == point->pc) {
+            request->forever = 1; /* nothing to do here but the instruction itself */
+            return FG_ERR_UNSUPPORTED;
+        }
+        (void)did_anything;
+    }
+    FG_TRY(make_entry(t, request, point, out));
+    FG_TRY(log_entry(request, *out, seconds_now() - start));
+    return FG_OK;
+fail:
+    if (*out != NULL) {
+        fg_entry_drop(*out);
+        *out = NULL;
+    }
+    return st;
+}
+
+fg_status
+fg_trace_compile(fg_compile_request *request, fg_entry **out)
+{
+    fg_trace t = {.view = request->view, .budget = 3000000};
+    fg_resume_point *point = request->user;
+    fg_icode *icode = NULL;
+    fg_status st = FG_OK;
+    PyCodeObject *code = request->code;
+    *out = NULL;
+    if ((code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) || !(code->co_flags & CO_OPTIMIZED)) {
+        request->forever = 1;
+        return FG_ERR_UNSUPPORTED;
+    }
+    fg_arena_init(&t.arena);
+    t.ir.arena = &t.arena;
+    t.opaque = !is_eager(request->options->backend);
+    t.options = request->options->dict;
+    t.rules = package("framegate._rules", "RULES");
+    t.owned = PyList_New(0);
+    if (t.rules == NULL || t.owned == NULL) {
+        st = FG_ERR_PYTHON;
+        goto fail;
+    }
+    if (point == NULL)
+        FG_TRY(fg_resume_root(request->site, &point));
+    FG_TRY(fg_desc_new(&t.desc));
+    FG_TRY(fg_decode(code, &icode));
+    t.ir.root = icode;
+    t.ir.start_pc = point->pc;
+    st = compile_in(&t, request, point, icode, out);
+fail:
+    if (st != FG_OK && st != FG_ERR_UNSUPPORTED)
+        st = report_internal(code, st);
+    fg_desc_free(t.desc);
+    if (icode != NULL)
+        fg_icode_release(icode);
+    PyObject *type, *value, *tb;
+    PyErr_Fetch(&type, &value, &tb);
+    Py_XDECREF(t.owned);
+    Py_XDECREF(t.rules);
+    Py_XDECREF(t.broke.context);
+    Py_XDECREF(t.broke.stack);
+    PyErr_Restore(type, value, tb);
+    fg_free(t.log);
+    fg_arena_fini(&t.arena);
+    return st;
+}

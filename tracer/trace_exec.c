@@ -1,0 +1,804 @@
+/* The executor: one case per canonical instruction, over symbolic values.
+ *
+ * Rules for a case:
+ *  1. Work out everything that may break before the stack is changed, or rely on the undo log: a break takes the whole root instruction back.
+ *  2. What may push a frame (calls, properties, operators of classes) leaves pc where it is; the return advances it and pushes the result.
+ *  3. No case knows a CPython version.
+ */
+#include "tracer/trace_python.h"
+
+#include <string.h>
+
+static inline fg_flow
+push(fg_trace *t, fg_value *v)
+{
+    fg_tframe *f = t->frame;
+    if (v == NULL)
+        return FG_FLOW_ERROR;
+    FG_SET(t, f->stack[f->sp], v);
+    FG_SET(t, f->sp, f->sp + 1);
+    return FG_FLOW_OK;
+}
+
+static inline fg_flow
+drop(fg_trace *t, int32_t n)
+{
+    FG_SET(t, t->frame->sp, t->frame->sp - n);
+    return FG_FLOW_OK;
+}
+
+#define TOP(i) (f->stack[f->sp - (i)])
+
+static fg_flow
+push_const(fg_trace *t, PyObject *object)
+{
+    return push(t, fg_value_const(t, object));
+}
+
+/* After an operation of `n` operands that may have pushed a frame: out is NULL then. */
+static fg_flow
+give(fg_trace *t, fg_tframe *f, int32_t n, fg_value *out)
+{
+    FG_SET(t, f->sp, f->sp - n);
+    return out != NULL ? push(t, out) : FG_FLOW_OK;
+}
+
+static fg_value *
+const_seq(fg_trace *t, fg_value *v, fg_vkind kind)
+{
+    if (v->kind != FG_V_CONST || !PyTuple_CheckExact(v->real))
+        return v;
+    fg_value *seq = fg_value_seq(t, kind, NULL, 0);
+    for (Py_ssize_t i = 0; seq != NULL && i < PyTuple_GET_SIZE(v->real); i++) {
+        fg_value *item = fg_value_const(t, PyTuple_GET_ITEM(v->real, i));
+        if (item == NULL || fg_seq_append(t, seq, item) != FG_FLOW_OK)
+            return NULL;
+    }
+    return seq;
+}
+
+/* --- cells */
+
+static fg_flow
+cell_at(fg_trace *t, int32_t slot, fg_value **cell)
+{
+    *cell = t->frame->locals[slot];
+    if (*cell == NULL)
+        return fg_break(t, FG_BREAK_RAISES, "unbound cell");
+    FG_DO(fg_look(t, cell));
+    return (*cell)->kind == FG_V_CELL ? FG_FLOW_OK : fg_break(t, FG_BREAK_INTERNAL, "slot %d holds no cell", slot);
+}
+
+static fg_flow
+store_deref(fg_trace *t, int32_t slot, fg_value *v)
+{
+    fg_value *cell;
+    FG_DO(cell_at(t, slot, &cell));
+    if (!fg_is_virtual(cell)) {
+        fg_reg regs[2];
+        FG_SET(t, cell->is_mutated, 1);
+        FG_DO(fg_materialise(t, v, &regs[0]));
+        FG_DO(fg_materialise(t, cell, &regs[1]));
+        FG_DO(fg_emit(t, FG_STEP_STORE_ATTR, FG_SF_EFFECT, 0, fg_names.s_cell_contents, NULL, regs, 2, NULL));
+    }
+    FG_SET(t, cell->a, v);
+    return FG_FLOW_OK;
+}
+
+/* --- containers */
+
+static fg_flow
+build_map(fg_trace *t, fg_tframe *f, int32_t n, PyObject *keys)
+{
+    fg_value *dict = fg_value_new(t, FG_V_DICT);
+    if (dict == NULL)
+        return FG_FLOW_ERROR;
+    dict->is_complete = 1;
+    dict->type = &PyDict_Type;
+    int32_t width = keys ? n + 1 : 2 * n;
+    for (int32_t i = 0; i < n; i++) {
+        fg_value *key = keys ? fg_value_const(t, PyTuple_GET_ITEM(keys, i)) : f->stack[f->sp - width + 2 * i];
+        fg_value *v = keys ? f->stack[f->sp - width + i] : f->stack[f->sp - width + 2 * i + 1];
+        if (key == NULL)
+            return FG_FLOW_ERROR;
+        FG_DO(fg_look(t, &key));
+        FG_DO(fg_dict_set(t, dict, key, v));
+    }
+    return give(t, f, width, dict);
+}
+
+static fg_flow
+method_on(fg_trace *t, fg_value *self, const char *name, fg_value **args, int32_t n)
+{
+    fg_value *unused;
+    PyObject *text = fg_own(t, PyUnicode_InternFromString(name));
+    return text ? fg_container_method(t, self, text, args, n, NULL, &unused) : FG_FLOW_ERROR;
+}
+
+static fg_flow
+build_set(fg_trace *t, fg_tframe *f, int32_t n)
+{
+    fg_value *set = fg_value_seq(t, FG_V_SET, NULL, 0);
+    if (set == NULL)
+        return FG_FLOW_ERROR;
+    for (int32_t i = 0; i < n; i++)
+        FG_DO(method_on(t, set, "add", &f->stack[f->sp - n + i], 1));
+    return give(t, f, n, set);
+}
+
+static fg_flow
+unpack_ex(fg_trace *t, fg_tframe *f, int32_t arg)
+{
+    int32_t before = arg & 0xff, after = arg >> 8, n;
+    fg_value **items;
+    FG_DO(fg_iterate(t, TOP(1), &items, &n));
+    if (n < before + after)
+        return fg_break(t, FG_BREAK_RAISES, "not enough values to unpack");
+    fg_value *rest = fg_value_seq(t, FG_V_LIST, items + before, n - before - after);
+    if (rest == NULL)
+        return FG_FLOW_ERROR;
+    FG_DO(drop(t, 1));
+    for (int32_t i = n - 1; i >= n - after; i--)
+        FG_DO(push(t, items[i]));
+    FG_DO(push(t, rest));
+    for (int32_t i = before - 1; i >= 0; i--)
+        FG_DO(push(t, items[i]));
+    return FG_FLOW_OK;
+}
+
+/* --- strings */
+
+static fg_flow
+string_step(fg_trace *t, fg_step_op op, int arg, fg_value **parts, int32_t n, PyObject *example, int flags, fg_value **out)
+{
+    fg_reg *regs = fg_arena_alloc(&t->arena, (size_t)(n + 1) * sizeof *regs), reg;
+    if (regs == NULL)
+        return fg_nomem();
+    if (example != NULL && fg_own(t, example) == NULL)
+        return FG_FLOW_ERROR;
+    for (int32_t i = 0; i < n; i++)
+        FG_DO(fg_materialise(t, parts[i], &regs[i]));
+    FG_DO(fg_emit(t, op, flags, arg, NULL, NULL, regs, n, &reg));
+    fg_value *v = fg_value_step(t, FG_V_SCALAR, reg, &PyUnicode_Type, example);
+    if (v == NULL || (v->items = fg_arena_alloc(&t->arena, (size_t)(n + 1) * sizeof *v->items)) == NULL)
+        return fg_nomem();
+    memcpy(v->items, parts, (size_t)n * sizeof *parts);
+    v->n = v->cap = n;
+    *out = v;
+    return FG_FLOW_OK;
+}
+
+static bool
+is_scalar(const fg_value *v)
+{
+    return (v->kind == FG_V_SCALAR || v->kind == FG_V_CONST) && v->type != NULL && (fg_is_scalar_type(v->type) || (v->kind == FG_V_CONST && v->real == Py_None));
+}
+
+static fg_flow
+format_value(fg_trace *t, fg_value *v, fg_value *spec, fg_value **out)
+{
+    FG_DO(fg_look(t, &v));
+    if (spec != NULL) {
+        FG_DO(fg_look(t, &spec));
+        FG_DO(fg_concrete(t, spec));
+    }
+    if (v->kind == FG_V_TENSOR && !fg_is_covered(t))
+        return string_step(t, FG_STEP_FORMAT, 0, (fg_value *[]){v, spec}, spec ? 2 : 1, NULL, FG_SF_RAISES, out);
+    if (!is_scalar(v))
+        return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "format of %s", v->type ? v->type->tp_name : "a run-time object");
+    if (v->type == &PyUnicode_Type && spec == NULL) {
+        *out = v;
+        return FG_FLOW_OK;
+    }
+    if (v->kind == FG_V_SCALAR && spec != NULL && (t->opaque || fg_is_covered(t)))
+        FG_DO(fg_concrete(t, v));
+    PyObject *example = NULL;
+    if (v->real != NULL && (example = PyObject_Format(v->real, spec ? spec->real : NULL)) == NULL)
+        return fg_break_on_error(t, FG_BREAK_RAISES, "format");
+    if (v->kind == FG_V_CONST)
+        return fg_own(t, example) && (*out = fg_value_const(t, example)) ? FG_FLOW_OK : FG_FLOW_ERROR;
+    return string_step(t, FG_STEP_FORMAT, 0, (fg_value *[]){v, spec}, spec ? 2 : 1, example, spec ? FG_SF_RAISES : 0, out);
+}
+
+static fg_flow
+convert_value(fg_trace *t, fg_value *v, int kind, fg_value **out)
+{
+    FG_DO(fg_look(t, &v));
+    if (!is_scalar(v))
+        return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "str or repr of %s", v->type ? v->type->tp_name : "a run-time object");
+    if (kind == 1)
+        return v->type == &PyUnicode_Type ? (*out = v, FG_FLOW_OK) : fg_scalar_call(t, (PyObject *)&PyUnicode_Type, &v, 1, out);
+    FG_DO(fg_concrete(t, v));
+    PyObject *text = kind == 2 ? PyObject_Repr(v->real) : PyObject_ASCII(v->real);
+    if (text == NULL)
+        return fg_break_on_error(t, FG_BREAK_RAISES, "repr");
+    return fg_own(t, text) && (*out = fg_value_const(t, text)) ? FG_FLOW_OK : FG_FLOW_ERROR;
+}
+
+static fg_flow
+build_string(fg_trace *t, fg_tframe *f, int32_t n)
+{
+    fg_value **parts = &f->stack[f->sp - n], *out;
+    bool all_const = true, all_real = true;
+    for (int32_t i = 0; i < n; i++) {
+        FG_DO(fg_look(t, &parts[i]));
+        if (parts[i]->type != &PyUnicode_Type)
+            return fg_break(t, FG_BREAK_INTERNAL, "a part of a string is no str");
+        all_const &= parts[i]->kind == FG_V_CONST;
+        all_real &= parts[i]->real != NULL;
+    }
+    PyObject *example = NULL;
+    if (all_real) {
+        PyObject *tuple = PyTuple_New(n), *empty = PyUnicode_New(0, 0);
+        for (int32_t i = 0; tuple && i < n; i++)
+            PyTuple_SET_ITEM(tuple, i, Py_NewRef(parts[i]->real));
+        example = tuple && empty ? PyUnicode_Join(empty, tuple) : NULL;
+        Py_XDECREF(tuple);
+        Py_XDECREF(empty);
+        if (example == NULL)
+            return FG_FLOW_ERROR;
+    }
+    if (all_const) {
+        if (fg_own(t, example) == NULL || (out = fg_value_const(t, example)) == NULL)
+            return FG_FLOW_ERROR;
+    } else {
+        FG_DO(string_step(t, FG_STEP_BUILD_STRING, 0, parts, n, example, 0, &out));
+    }
+    return give(t, f, n, out);
+}
+
+/* --- functions */
+
+static fg_flow
+make_function(fg_trace *t, fg_tframe *f)
+{
+    fg_value *code = TOP(1);
+    if (code->kind != FG_V_CONST || !PyCode_Check(code->real))
+        return fg_break(t, FG_BREAK_INTERNAL, "a function without code");
+    fg_value *v = fg_value_new(t, FG_V_FUNC);
+    if (v == NULL)
+        return FG_FLOW_ERROR;
+    v->real = code->real;
+    v->type = &PyFunction_Type;
+    v->d = f->globals;
+    return give(t, f, 1, v);
+}
+
+static fg_flow
+function_attribute(fg_trace *t, fg_tframe *f, int32_t bit)
+{
+    fg_value *func = TOP(1), *attr = TOP(2);
+    if (func->kind != FG_V_FUNC || func->node != FG_NODE_NONE)
+        return fg_break(t, FG_BREAK_INTERNAL, "function attribute");
+    if (bit == 8)
+        FG_SET(t, func->c, attr);
+    else if (bit == 1)
+        FG_SET(t, func->a, const_seq(t, attr, FG_V_TUPLE));
+    else if (bit == 2)
+        FG_SET(t, func->b, attr);
+    else {
+        fg_value **items = fg_arena_alloc(&t->arena, sizeof *items);
+        if (items == NULL)
+            return fg_nomem();
+        items[0] = attr;
+        FG_SET(t, func->items, items);
+    }
+    if (bit == 1 && func->a == NULL)
+        return FG_FLOW_ERROR;
+    return give(t, f, 2, func);
+}
+
+/* --- calls */
+
+static fg_flow
+call(fg_trace *t, fg_tframe *f, int32_t n, PyObject *kwnames, int32_t extra)
+{
+    fg_value *out, *callee = f->stack[f->sp - n - 1 - extra];
+    fg_value **args = fg_arena_alloc(&t->arena, (size_t)(n + 1) * sizeof *args);
+    if (args == NULL)
+        return fg_nomem();
+    memcpy(args, &f->stack[f->sp - n - extra], (size_t)n * sizeof *args);
+    FG_DO(fg_call(t, callee, args, n, kwnames, &out));
+    return give(t, f, n + 1 + extra, out);
+}
+
+static fg_flow
+call_ex(fg_trace *t, fg_tframe *f, int32_t has_kwargs)
+{
+    fg_value *kwargs = has_kwargs ? TOP(1) : NULL, *pos = TOP(1 + has_kwargs), *callee = TOP(2 + has_kwargs), **items, *out;
+    int32_t n, nkw = 0;
+    PyObject *names = NULL;
+    FG_DO(fg_iterate(t, pos, &items, &n));
+    if (kwargs != NULL) {
+        FG_DO(fg_look(t, &kwargs));
+        if (kwargs->kind != FG_V_DICT)
+            return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "** of a %s", kwargs->type ? kwargs->type->tp_name : "run-time object");
+        FG_DO(fg_dict_load(t, kwargs));
+        nkw = kwargs->map.n;
+    }
+    fg_value **args = fg_arena_alloc(&t->arena, (size_t)(n + nkw + 1) * sizeof *args);
+    if (args == NULL)
+        return fg_nomem();
+    if (n)
+        memcpy(args, items, (size_t)n * sizeof *args);
+    if (nkw > 0) {
+        if ((names = fg_own(t, PyTuple_New(nkw))) == NULL)
+            return FG_FLOW_ERROR;
+        for (int32_t i = 0; i < nkw; i++) {
+            if (!PyUnicode_CheckExact(kwargs->map.items[i].key))
+                return fg_break(t, FG_BREAK_RAISES, "keywords must be strings");
+            PyTuple_SET_ITEM(names, i, Py_NewRef(kwargs->map.items[i].key));
+            args[n + i] = kwargs->map.items[i].value;
+        }
+    }
+    FG_DO(fg_call(t, callee, args, n + nkw, names, &out));
+    return give(t, f, 2 + has_kwargs, out);
+}
+
+static fg_flow
+call_super(fg_trace *t, fg_tframe *f)
+{
+    fg_value *g = TOP(3), *cls = TOP(2), *self = TOP(1);
+    FG_DO(fg_look(t, &g));
+    FG_DO(fg_look(t, &cls));
+    FG_DO(fg_look(t, &self));
+    if (g->kind != FG_V_CONST || g->real != (PyObject *)&PySuper_Type || cls->kind != FG_V_CONST || !PyType_Check(cls->real))
+        return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "super");
+    fg_value *v = fg_value_new(t, FG_V_SUPER);
+    if (v == NULL)
+        return FG_FLOW_ERROR;
+    bool on_class = self->kind == FG_V_CONST && PyType_Check(self->real);
+    if (self->kind != FG_V_OBJECT && !on_class)
+        return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "super of %s", self->type ? self->type->tp_name : "a run-time object");
+    if (!PyType_IsSubtype(on_class ? (PyTypeObject *)self->real : self->type, (PyTypeObject *)cls->real))
+        return fg_break(t, FG_BREAK_RAISES, "super(type, obj): obj must be an instance or subtype of type");
+    v->a = cls;
+    v->b = self;
+    if (!on_class)
+        FG_DO(fg_object_type(t, self, &v->c));
+    return give(t, f, 3, v);
+}
+
+/* Leave an inlined frame: the caller goes on after its call. */
+static fg_flow
+return_from(fg_trace *t, fg_tframe *f, fg_value *v)
+{
+    fg_tframe *caller = f->parent;
+    if (f->want_bool == 3) {
+        FG_DO(fg_look(t, &v));
+        if (v->kind == FG_V_OPAQUE || (v->kind == FG_V_CONST && v->real == Py_NotImplemented))
+            return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "an operator that gave NotImplemented");
+    }
+    if (f->on_return != NULL) {
+        FG_DO(fg_look(t, &v));
+        if (v->kind != FG_V_CONST || v->real != Py_None)
+            return fg_break(t, FG_BREAK_RAISES, "__init__() should return None");
+        v = f->on_return;
+    }
+    FG_SET(t, t->frame, caller);
+    FG_SET(t, t->inline_depth, t->inline_depth - 1);
+    FG_SET(t, caller->pc, caller->pc + 1);
+    return f->want_bool == 2 ? FG_FLOW_OK : push(t, v);
+}
+
+static fg_flow
+jump(fg_trace *t, fg_tframe *f, int32_t target)
+{
+    FG_SET(t, f->pc, target - 1); /* the common tail adds one */
+    return FG_FLOW_OK;
+}
+
+static fg_flow
+is_op(fg_trace *t, fg_tframe *f, int32_t inverted)
+{
+    fg_value *a = TOP(2), *b = TOP(1), *out;
+    int same;
+    bool known;
+    FG_DO(fg_look(t, &a));
+    FG_DO(fg_look(t, &b));
+    FG_DO(fg_same_object(t, a, b, &same, &known));
+    if (known) {
+        if ((out = fg_value_const(t, same != inverted ? Py_True : Py_False)) == NULL)
+            return FG_FLOW_ERROR;
+    } else {
+        fg_reg regs[2], reg;
+        FG_DO(fg_materialise(t, a, &regs[0]));
+        FG_DO(fg_materialise(t, b, &regs[1]));
+        FG_DO(fg_emit(t, FG_STEP_IS, 0, inverted, NULL, NULL, regs, 2, &reg));
+        if ((out = fg_value_step(t, FG_V_SCALAR, reg, &PyBool_Type, NULL)) == NULL)
+            return FG_FLOW_ERROR;
+    }
+    return give(t, f, 2, out);
+}
+
+static fg_flow
+match_test(fg_trace *t, fg_tframe *f, bool mapping)
+{
+    fg_value *v = TOP(1);
+    FG_DO(fg_look(t, &v));
+    bool yes;
+    switch ((fg_vkind)v->kind) {
+    case FG_V_LIST: case FG_V_TUPLE: yes = !mapping; break;
+    case FG_V_DICT: yes = mapping; break;
+    case FG_V_SCALAR: case FG_V_SET: case FG_V_FUNC: yes = false; break;
+    case FG_V_CONST:
+        yes = (Py_TYPE(v->real)->tp_flags & (mapping ? Py_TPFLAGS_MAPPING : Py_TPFLAGS_SEQUENCE)) != 0;
+        break;
+    default:
+        return fg_break(t, FG_BREAK_UNSUPPORTED_INSTRUCTION, "match of %s", v->type ? v->type->tp_name : "a run-time object");
+    }
+    return push_const(t, yes ? Py_True : Py_False);
+}
+
+static fg_flow
+give_bool(fg_trace *t, fg_tframe *f, int32_t n, bool yes)
+{
+    return give(t, f, n, fg_value_const(t, yes ? Py_True : Py_False));
+}
+
+/* One instruction. *value is set and the root frame's return is reported by *returned. */
+static fg_flow
+step(fg_trace *t, bool *returned, fg_value **value)
+{
+    fg_tframe *f = t->frame;
+    const fg_instr *in = &f->icode->instrs[f->pc];
+    fg_value *out = NULL, *v;
+    bool truth;
+    switch ((fg_cop)in->op) {
+    case FG_OP_NOP:
+    case FG_OP_RESUME:
+    case FG_OP_CALLEE:
+        break;
+    case FG_OP_LOAD_FAST:
+        v = f->locals[in->arg];
+        if (v == NULL || (v->kind == FG_V_LAZY && v->real == NULL))
+            return fg_break(t, FG_BREAK_RAISES, "unbound local variable");
+        FG_DO(push(t, v));
+        break;
+    case FG_OP_STORE_FAST:
+        FG_SET(t, f->locals[in->arg], TOP(1));
+        FG_DO(drop(t, 1));
+        break;
+    case FG_OP_DELETE_FAST:
+        if (f->locals[in->arg] == NULL)
+            return fg_break(t, FG_BREAK_RAISES, "unbound local variable");
+        FG_SET(t, f->locals[in->arg], NULL);
+        break;
+    case FG_OP_LOAD_DEREF:
+        FG_DO(cell_at(t, in->arg, &v));
+        if (v->a == NULL)
+            return fg_break(t, FG_BREAK_RAISES, "unbound variable");
+        FG_DO(push(t, v->a));
+        break;
+    case FG_OP_STORE_DEREF:
+        FG_DO(store_deref(t, in->arg, TOP(1)));
+        FG_DO(drop(t, 1));
+        break;
+    case FG_OP_MAKE_CELL:
+        if ((v = fg_value_new(t, FG_V_CELL)) == NULL)
+            return FG_FLOW_ERROR;
+        v->type = &PyCell_Type;
+        v->a = f->locals[in->arg];
+        FG_SET(t, f->locals[in->arg], v);
+        break;
+    case FG_OP_COPY_FREE_VARS:
+        if (f->closure == NULL || f->closure->n < in->arg)
+            return fg_break(t, FG_BREAK_INTERNAL, "closure");
+        for (int32_t i = 0; i < in->arg; i++)
+            FG_SET(t, f->locals[f->n_locals - in->arg + i], f->closure->items[i]);
+        break;
+    case FG_OP_LOAD_GLOBAL:
+        FG_DO(fg_look(t, &f->builtins));
+        FG_DO(fg_global_load(t, f, in->obj, &out));
+        FG_DO(push(t, out));
+        break;
+    case FG_OP_STORE_GLOBAL:
+        v = TOP(1);
+        FG_DO(fg_global_store(t, f, in->obj, v));
+        FG_DO(drop(t, 1));
+        break;
+    case FG_OP_DELETE_GLOBAL:
+        FG_DO(fg_global_store(t, f, in->obj, NULL));
+        break;
+    case FG_OP_LOAD_CONST:
+        FG_DO(push_const(t, in->obj));
+        break;
+    case FG_OP_LOAD_COMMON:
+        if (in->obj == NULL)
+            return fg_break(t, FG_BREAK_UNSUPPORTED_INSTRUCTION, "%s", fg_cop_name(in->op));
+        FG_DO(push_const(t, in->obj));
+        break;
+    case FG_OP_POP_TOP:
+        FG_DO(drop(t, 1));
+        break;
+    case FG_OP_COPY:
+        FG_DO(push(t, TOP(in->arg)));
+        break;
+    case FG_OP_SWAP:
+        v = TOP(1);
+        FG_SET(t, TOP(1), TOP(in->arg));
+        FG_SET(t, TOP(in->arg), v);
+        break;
+    case FG_OP_BUILD_TUPLE:
+    case FG_OP_BUILD_LIST:
+    case FG_OP_BUILD_SLICE:
+        out = fg_value_seq(t, in->op == FG_OP_BUILD_LIST ? FG_V_LIST : in->op == FG_OP_BUILD_TUPLE ? FG_V_TUPLE : FG_V_SLICE, &f->stack[f->sp - in->arg],
+                           in->arg);
+        if (out == NULL)
+            return FG_FLOW_ERROR;
+        FG_DO(give(t, f, in->arg, out));
+        break;
+    case FG_OP_BUILD_SET:
+        FG_DO(build_set(t, f, in->arg));
+        break;
+    case FG_OP_BUILD_STRING:
+        FG_DO(build_string(t, f, in->arg));
+        break;
+    case FG_OP_BUILD_MAP:
+        FG_DO(build_map(t, f, in->arg, NULL));
+        break;
+    case FG_OP_BUILD_CONST_KEY_MAP:
+        v = TOP(1);
+        if (v->kind != FG_V_CONST || !PyTuple_CheckExact(v->real))
+            return fg_break(t, FG_BREAK_INTERNAL, "keys of a dict display");
+        FG_DO(build_map(t, f, in->arg, v->real));
+        break;
+    case FG_OP_LIST_APPEND:
+        FG_DO(method_on(t, TOP(1 + in->arg), "append", &TOP(1), 1));
+        FG_DO(drop(t, 1));
+        break;
+    case FG_OP_SET_ADD:
+        FG_DO(method_on(t, TOP(1 + in->arg), "add", &TOP(1), 1));
+        FG_DO(drop(t, 1));
+        break;
+    case FG_OP_MAP_ADD:
+        v = TOP(2);
+        FG_DO(fg_look(t, &v));
+        FG_DO(fg_dict_set(t, TOP(2 + in->arg), v, TOP(1)));
+        FG_DO(drop(t, 2));
+        break;
+    case FG_OP_LIST_EXTEND:
+        FG_DO(method_on(t, TOP(1 + in->arg), "extend", &TOP(1), 1));
+        FG_DO(drop(t, 1));
+        break;
+    case FG_OP_SET_UPDATE: {
+        fg_value **items, *set = TOP(1 + in->arg);
+        int32_t n;
+        FG_DO(fg_iterate(t, TOP(1), &items, &n));
+        for (int32_t i = 0; i < n; i++)
+            FG_DO(method_on(t, set, "add", &items[i], 1));
+        FG_DO(drop(t, 1));
+        break;
+    }
+    case FG_OP_DICT_UPDATE:
+    case FG_OP_DICT_MERGE: {
+        fg_value *dict = TOP(1 + in->arg), *other = TOP(1);
+        FG_DO(fg_look(t, &other));
+        if (other->kind != FG_V_DICT)
+            return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "** of a %s", other->type ? other->type->tp_name : "run-time object");
+        FG_DO(fg_dict_load(t, other));
+        for (int32_t i = 0; in->op == FG_OP_DICT_MERGE && i < other->map.n; i++)
+            if (fg_map_find(&dict->map, other->map.items[i].key, other->map.items[i].hash) != NULL)
+                return fg_break(t, FG_BREAK_RAISES, "multiple values for a keyword argument");
+        FG_DO(method_on(t, dict, "update", &other, 1));
+        FG_DO(drop(t, 1));
+        break;
+    }
+    case FG_OP_LIST_TO_TUPLE:
+        if ((out = fg_value_seq(t, FG_V_TUPLE, TOP(1)->items, TOP(1)->n)) == NULL)
+            return FG_FLOW_ERROR;
+        FG_DO(give(t, f, 1, out));
+        break;
+    case FG_OP_UNPACK_SEQUENCE: {
+        fg_value **items = fg_arena_alloc(&t->arena, (size_t)(in->arg + 1) * sizeof *items);
+        if (items == NULL)
+            return fg_nomem();
+        FG_DO(fg_unpack(t, TOP(1), in->arg, items));
+        FG_DO(drop(t, 1));
+        for (int32_t i = in->arg - 1; i >= 0; i--)
+            FG_DO(push(t, items[i]));
+        break;
+    }
+    case FG_OP_UNPACK_EX:
+        FG_DO(unpack_ex(t, f, in->arg));
+        break;
+    case FG_OP_UNARY_NEGATIVE:
+    case FG_OP_UNARY_INVERT:
+    case FG_OP_UNARY_POSITIVE:
+        v = TOP(1);
+        FG_DO(fg_look(t, &v));
+        if (v->kind == FG_V_TENSOR)
+            FG_DO(fg_tensor_unary(t, in->op, v, &out));
+        else if (is_scalar(v) && v->real != Py_None)
+            FG_DO(fg_scalar_unary(t, in->op, v, &out));
+        else
+            return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "operator on %s", v->type ? v->type->tp_name : "a run-time object");
+        FG_DO(give(t, f, 1, out));
+        break;
+    case FG_OP_UNARY_NOT:
+    case FG_OP_TO_BOOL:
+        FG_DO(fg_truth(t, TOP(1), &truth));
+        FG_DO(give_bool(t, f, 1, truth != (in->op == FG_OP_UNARY_NOT)));
+        break;
+    case FG_OP_BINARY_OP:
+        FG_DO(fg_binary(t, in->arg, TOP(2), TOP(1), &out));
+        FG_DO(give(t, f, 2, out));
+        break;
+    case FG_OP_COMPARE_OP:
+        FG_DO(fg_compare(t, in->arg, TOP(2), TOP(1), &out));
+        FG_DO(give(t, f, 2, out));
+        break;
+    case FG_OP_IS_OP:
+        FG_DO(is_op(t, f, in->arg));
+        break;
+    case FG_OP_CONTAINS_OP:
+        FG_DO(fg_contains(t, TOP(2), TOP(1), &truth));
+        FG_DO(give_bool(t, f, 2, truth != in->arg));
+        break;
+    case FG_OP_LOAD_ATTR:
+    case FG_OP_LOAD_METHOD:
+        FG_DO(fg_attr_load(t, TOP(1), in->obj, &out));
+        FG_DO(give(t, f, 1, out));
+        break;
+    case FG_OP_STORE_ATTR:
+        FG_DO(fg_attr_store(t, TOP(1), in->obj, TOP(2)));
+        FG_SET(t, f->sp, f->sp - 2);
+        break;
+    case FG_OP_DELETE_ATTR:
+        FG_DO(fg_attr_delete(t, TOP(1), in->obj));
+        FG_DO(drop(t, 1));
+        break;
+    case FG_OP_BINARY_SUBSCR:
+        FG_DO(fg_subscr(t, TOP(2), TOP(1), &out));
+        FG_DO(give(t, f, 2, out));
+        break;
+    case FG_OP_STORE_SUBSCR:
+        FG_DO(fg_store_subscr(t, TOP(2), TOP(1), TOP(3)));
+        FG_DO(drop(t, 3));
+        break;
+    case FG_OP_DELETE_SUBSCR:
+        FG_DO(fg_delete_subscr(t, TOP(2), TOP(1)));
+        FG_DO(drop(t, 2));
+        break;
+    case FG_OP_CALL:
+        FG_DO(call(t, f, in->arg, NULL, 0));
+        break;
+    case FG_OP_CALL_KW:
+        v = TOP(1);
+        if (v->kind != FG_V_CONST || !PyTuple_CheckExact(v->real))
+            return fg_break(t, FG_BREAK_INTERNAL, "keyword names");
+        FG_DO(call(t, f, in->arg, v->real, 1));
+        break;
+    case FG_OP_CALL_EX:
+        FG_DO(call_ex(t, f, in->arg));
+        break;
+    case FG_OP_CALL_SUPER:
+        FG_DO(call_super(t, f));
+        break;
+    case FG_OP_JUMP:
+        FG_DO(jump(t, f, in->target));
+        break;
+    case FG_OP_JUMP_IF_TRUE:
+    case FG_OP_JUMP_IF_FALSE:
+        FG_DO(fg_truth(t, TOP(1), &truth));
+        FG_DO(drop(t, 1));
+        if (truth == (in->op == FG_OP_JUMP_IF_TRUE))
+            FG_DO(jump(t, f, in->target));
+        break;
+    case FG_OP_JUMP_IF_NONE:
+    case FG_OP_JUMP_IF_NOT_NONE: {
+        int same;
+        bool known;
+        fg_value *none = fg_value_const(t, Py_None);
+        v = TOP(1);
+        if (none == NULL)
+            return FG_FLOW_ERROR;
+        FG_DO(fg_look(t, &v));
+        FG_DO(fg_same_object(t, v, none, &same, &known));
+        if (!known)
+            return fg_break(t, FG_BREAK_DATA_DEPENDENT_BRANCH, "whether a run-time object is None");
+        FG_DO(drop(t, 1));
+        if (same == (in->op == FG_OP_JUMP_IF_NONE))
+            FG_DO(jump(t, f, in->target));
+        break;
+    }
+    case FG_OP_RETURN_VALUE:
+        if (f == t->root) {
+            *returned = true;
+            *value = TOP(1);
+            return FG_FLOW_OK;
+        }
+        return return_from(t, f, TOP(1));
+    case FG_OP_GET_ITER:
+        FG_DO(fg_iter_new(t, TOP(1), &out));
+        FG_DO(give(t, f, 1, out));
+        break;
+    case FG_OP_FOR_ITER:
+        v = TOP(1);
+        FG_DO(fg_look(t, &v));
+        FG_DO(fg_iter_next(t, v, &out));
+        if (out != NULL) {
+            FG_DO(push(t, out));
+        } else {
+            FG_DO(drop(t, 1));
+            FG_DO(jump(t, f, in->target));
+        }
+        break;
+    case FG_OP_MAKE_FUNCTION:
+        FG_DO(make_function(t, f));
+        break;
+    case FG_OP_SET_FUNCTION_ATTRIBUTE:
+        FG_DO(function_attribute(t, f, in->arg));
+        break;
+    case FG_OP_GET_LEN: {
+        int64_t n;
+        FG_DO(fg_len(t, TOP(1), &n));
+        PyObject *number = fg_own(t, PyLong_FromLongLong(n));
+        if (number == NULL)
+            return FG_FLOW_ERROR;
+        FG_DO(push_const(t, number));
+        break;
+    }
+    case FG_OP_MATCH_MAPPING:
+    case FG_OP_MATCH_SEQUENCE:
+        FG_DO(match_test(t, f, in->op == FG_OP_MATCH_MAPPING));
+        break;
+    case FG_OP_CONVERT_VALUE:
+        FG_DO(convert_value(t, TOP(1), in->arg, &out));
+        FG_DO(give(t, f, 1, out));
+        break;
+    case FG_OP_FORMAT_SIMPLE:
+        FG_DO(format_value(t, TOP(1), NULL, &out));
+        FG_DO(give(t, f, 1, out));
+        break;
+    case FG_OP_FORMAT_WITH_SPEC:
+        FG_DO(format_value(t, TOP(2), TOP(1), &out));
+        FG_DO(give(t, f, 2, out));
+        break;
+    case FG_OP_RAISE_VARARGS:
+        return fg_break(t, FG_BREAK_RAISES, "raise");
+    case FG_OP_PUSH_EXC_INFO: case FG_OP_POP_EXCEPT: case FG_OP_CHECK_EXC_MATCH: case FG_OP_CHECK_EG_MATCH: case FG_OP_PREP_RERAISE_STAR:
+    case FG_OP_RERAISE: case FG_OP_WITH_EXCEPT_START: case FG_OP_CLEANUP_THROW: case FG_OP_STOPITERATION_ERROR:
+        return fg_break(t, FG_BREAK_EXCEPTION_HANDLING, "%s", fg_cop_name(in->op));
+    case FG_OP_BEFORE_WITH: case FG_OP_BEFORE_ASYNC_WITH: case FG_OP_LOAD_SPECIAL:
+        return fg_break(t, FG_BREAK_CONTEXT_MANAGER, "with");
+    case FG_OP_RETURN_GENERATOR: case FG_OP_YIELD_VALUE: case FG_OP_ASYNC_GEN_WRAP: case FG_OP_SEND: case FG_OP_END_ASYNC_FOR:
+    case FG_OP_GET_AWAITABLE: case FG_OP_GET_AITER: case FG_OP_GET_ANEXT: case FG_OP_GET_YIELD_FROM_ITER:
+        return fg_break(t, FG_BREAK_GENERATOR, "%s", fg_cop_name(in->op));
+    case FG_OP_LOAD_FAST_AND_CLEAR: case FG_OP_DELETE_DEREF: case FG_OP_LOAD_NAME: case FG_OP_STORE_NAME: case FG_OP_DELETE_NAME:
+    case FG_OP_LOAD_LOCALS: case FG_OP_LOAD_FROM_DICT_OR_GLOBALS: case FG_OP_LOAD_FROM_DICT_OR_DEREF: case FG_OP_LOAD_BUILD_CLASS:
+    case FG_OP_SETUP_ANNOTATIONS: case FG_OP_IMPORT_NAME: case FG_OP_IMPORT_FROM: case FG_OP_IMPORT_STAR: case FG_OP_MATCH_KEYS:
+    case FG_OP_MATCH_CLASS: case FG_OP_BUILD_INTERPOLATION: case FG_OP_BUILD_TEMPLATE: case FG_OP_TYPEVAR: case FG_OP_PARAMSPEC:
+    case FG_OP_TYPEVARTUPLE: case FG_OP_TYPEVAR_WITH_BOUND: case FG_OP_TYPEVAR_WITH_CONSTRAINTS: case FG_OP_SUBSCRIPT_GENERIC:
+    case FG_OP_TYPEALIAS: case FG_OP_SET_FUNCTION_TYPE_PARAMS: case FG_OP_SET_TYPEPARAM_DEFAULT: case FG_OP_PRINT:
+    case FG_N_COPS:
+        return fg_break(t, FG_BREAK_UNSUPPORTED_INSTRUCTION, "%s", fg_cop_name(in->op));
+    }
+    if (t->frame == f)
+        FG_SET(t, f->pc, f->pc + 1);
+    return FG_FLOW_OK;
+}
+
+fg_flow
+fg_trace_run(fg_trace *t, bool *returned, fg_value **result)
+{
+    fg_trace_mark mark = fg_trace_mark_get(t);
+    *returned = false;
+    for (;;) {
+        if (t->frame == t->root) {
+            t->n_log = 0; /* nothing is ever taken back beyond the root instruction */
+            mark = fg_trace_mark_get(t);
+        }
+        fg_flow flow = FG_FLOW_OK;
+        if ((--t->budget & 1023) == 0 && PyErr_CheckSignals() < 0)
+            return FG_FLOW_ERROR;
+        if (t->budget < 0)
+            flow = fg_break(t, FG_BREAK_TOO_LONG, "the instruction budget of one trace is used up");
+        else
+            flow = step(t, returned, result);
+        if (flow == FG_FLOW_BREAK)
+            fg_trace_rewind(t, mark);
+        if (flow != FG_FLOW_OK || *returned)
+            return flow;
+    }
+}

@@ -1,0 +1,263 @@
+/* Iterators made during the trace, over values whose elements are known. An iterator that has become a run-time object is not advanced any more. */
+#include "tracer/trace_python.h"
+
+#include <string.h>
+
+static fg_flow
+iter_over(fg_trace *t, fg_iter_kind kind, fg_value *of, fg_value **out)
+{
+    fg_value *it = fg_value_new(t, FG_V_ITER);
+    if (it == NULL)
+        return FG_FLOW_ERROR;
+    it->iter_kind = (uint8_t)kind;
+    it->a = of;
+    *out = it;
+    return FG_FLOW_OK;
+}
+
+static fg_flow
+const_items(fg_trace *t, PyObject *real, fg_value **out)
+{
+    PyObject *all = fg_own(t, PySequence_Tuple(real));
+    if (all == NULL)
+        return FG_FLOW_ERROR;
+    fg_value *seq = fg_value_seq(t, FG_V_TUPLE, NULL, 0);
+    for (Py_ssize_t i = 0; seq && i < PyTuple_GET_SIZE(all); i++) {
+        fg_value *item = fg_value_const(t, PyTuple_GET_ITEM(all, i));
+        if (item == NULL)
+            return FG_FLOW_ERROR;
+        FG_DO(fg_seq_append(t, seq, item));
+    }
+    *out = seq;
+    return seq ? FG_FLOW_OK : FG_FLOW_ERROR;
+}
+
+fg_flow
+fg_iter_new(fg_trace *t, fg_value *o, fg_value **out)
+{
+    FG_DO(fg_look(t, &o));
+    switch ((fg_vkind)o->kind) {
+    case FG_V_ITER:
+        *out = o;
+        return FG_FLOW_OK;
+    case FG_V_LIST:
+        FG_DO(fg_list_load(t, o));
+        return iter_over(t, FG_ITER_SEQ, o, out);
+    case FG_V_TUPLE:
+        return iter_over(t, FG_ITER_SEQ, o, out);
+    case FG_V_DICT:
+    case FG_V_VIEW: {
+        fg_value *dict = o->kind == FG_V_DICT ? o : o->a;
+        FG_DO(fg_dict_load(t, dict));
+        FG_DO(iter_over(t, FG_ITER_ITEMS, dict, out));
+        (*out)->super_flag = o->kind == FG_V_DICT ? 0 : o->iter_kind;
+        (*out)->b = o;
+        (*out)->n = dict->map.n;
+        (*out)->map = dict->map; /* the keys at the start */
+        return FG_FLOW_OK;
+    }
+    case FG_V_SCALAR:
+        FG_DO(fg_concrete(t, o));
+        /* fall through */
+    case FG_V_CONST:
+        if (o->type == &PyRange_Type)
+            return iter_over(t, FG_ITER_RANGE, o, out);
+        if (PyTuple_Check(o->real) || PyUnicode_CheckExact(o->real) || PyBytes_CheckExact(o->real) || PyFrozenSet_CheckExact(o->real)) {
+            fg_value *seq;
+            if (!fg_is_fold_const(o->real))
+                return fg_break(t, FG_BREAK_ITERATOR, "iteration over %s", o->type->tp_name);
+            FG_DO(const_items(t, o->real, &seq));
+            return iter_over(t, FG_ITER_SEQ, seq, out);
+        }
+        return fg_break(t, FG_BREAK_ITERATOR, "iteration over %s", o->type->tp_name);
+    case FG_V_TENSOR: {
+        int64_t n;
+        FG_DO(fg_tensor_len(t, o, &n));
+        if (n > 4096)
+            return fg_break(t, FG_BREAK_TOO_LONG, "iteration over %lld rows", (long long)n);
+        fg_value **items = fg_arena_alloc(&t->arena, (size_t)(n ? n : 1) * sizeof *items);
+        if (items == NULL)
+            return fg_nomem();
+        FG_DO(fg_tensor_unpack(t, o, (int32_t)n, items));
+        fg_value *seq = fg_value_seq(t, FG_V_TUPLE, items, (int32_t)n);
+        return seq ? iter_over(t, FG_ITER_SEQ, seq, out) : FG_FLOW_ERROR;
+    }
+    default:
+        return fg_break(t, FG_BREAK_ITERATOR, "iteration over %s", o->type ? o->type->tp_name : "a run-time object");
+    }
+}
+
+static fg_flow
+next_item(fg_trace *t, fg_value *it, fg_value **out)
+{
+    fg_value *dict = it->a;
+    if (dict->map.n != it->n)
+        return fg_break(t, FG_BREAK_RAISES, "dictionary changed size during iteration");
+    if (it->index >= it->n) {
+        *out = NULL;
+        return FG_FLOW_OK;
+    }
+    fg_vitem *item = &dict->map.items[it->index];
+    if (item->key != it->map.items[it->index].key)
+        return fg_break(t, FG_BREAK_RAISES, "dictionary keys changed during iteration");
+    fg_value *key = item->keyval ? item->keyval : fg_value_const(t, item->key);
+    if (key == NULL)
+        return FG_FLOW_ERROR;
+    FG_SET(t, it->index, it->index + 1);
+    if (it->super_flag == 0)
+        *out = key;
+    else if (it->super_flag == 1)
+        *out = item->value;
+    else
+        *out = fg_value_seq(t, FG_V_TUPLE, (fg_value *[]){key, item->value}, 2);
+    return *out ? FG_FLOW_OK : FG_FLOW_ERROR;
+}
+
+static fg_flow
+next_zip(fg_trace *t, fg_value *it, fg_value **out)
+{
+    fg_value *row = fg_value_seq(t, FG_V_TUPLE, NULL, 0);
+    if (row == NULL)
+        return FG_FLOW_ERROR;
+    *out = NULL;
+    for (int32_t i = 0; i < it->n; i++) {
+        fg_value *item;
+        FG_DO(fg_iter_next(t, it->items[i], &item));
+        if (item == NULL)
+            return FG_FLOW_OK;
+        FG_DO(fg_seq_append(t, row, item));
+    }
+    *out = it->n ? row : NULL;
+    return FG_FLOW_OK;
+}
+
+static fg_flow
+advance(fg_trace *t, fg_value *it, fg_value **out)
+{
+    fg_value *a = it->a;
+    switch ((fg_iter_kind)it->iter_kind) {
+    case FG_ITER_SEQ:
+        *out = it->index < a->n ? a->items[it->index] : NULL;
+        break;
+    case FG_ITER_REVERSED:
+        *out = it->index >= 0 && it->index < a->n ? a->items[it->index] : NULL;
+        FG_SET(t, it->index, it->index - 1);
+        return FG_FLOW_OK;
+    case FG_ITER_RANGE:
+        if (it->index < PyObject_Size(a->real)) {
+            PyObject *item = fg_own(t, PySequence_GetItem(a->real, (Py_ssize_t)it->index));
+            if (item == NULL || (*out = fg_value_const(t, item)) == NULL)
+                return FG_FLOW_ERROR;
+        } else {
+            PyErr_Clear();
+            *out = NULL;
+        }
+        break;
+    case FG_ITER_ITEMS:
+        return next_item(t, it, out);
+    case FG_ITER_ENUMERATE: {
+        fg_value *item;
+        FG_DO(fg_iter_next(t, a, &item));
+        *out = NULL;
+        if (item != NULL) {
+            PyObject *count = fg_own(t, PyNumber_Add(it->b->real, fg_own(t, PyLong_FromLongLong(it->index))));
+            fg_value *number = count ? fg_value_const(t, count) : NULL;
+            if (number == NULL || (*out = fg_value_seq(t, FG_V_TUPLE, (fg_value *[]){number, item}, 2)) == NULL)
+                return FG_FLOW_ERROR;
+        }
+        break;
+    }
+    case FG_ITER_ZIP:
+        return next_zip(t, it, out);
+    case FG_ITER_MAP:
+    case FG_ITER_STR:
+        return fg_break(t, FG_BREAK_ITERATOR, "iterator");
+    }
+    FG_SET(t, it->index, it->index + 1);
+    return FG_FLOW_OK;
+}
+
+fg_flow
+fg_iter_next(fg_trace *t, fg_value *it, fg_value **out)
+{
+    if (it->kind != FG_V_ITER || it->reg != FG_REG_NONE)
+        return fg_break(t, FG_BREAK_ITERATOR, "an iterator that exists at run time");
+    if (it->is_complete) {
+        *out = NULL; /* exhausted once, exhausted for good */
+        return FG_FLOW_OK;
+    }
+    FG_DO(advance(t, it, out));
+    if (*out == NULL)
+        FG_SET(t, it->is_complete, 1);
+    return FG_FLOW_OK;
+}
+
+static fg_flow
+call_const(fg_trace *t, PyObject *callable, const fg_reg *args, int32_t n, fg_reg *out)
+{
+    fg_reg regs[4];
+    if ((regs[0] = fg_ir_reg_add(&t->ir, FG_REG_CONST, callable)) == FG_REG_NONE)
+        return fg_nomem();
+    memcpy(regs + 1, args, (size_t)n * sizeof *args);
+    return fg_emit(t, FG_STEP_CALL, 0, 0, NULL, NULL, regs, n + 1, out);
+}
+
+fg_flow
+fg_iter_materialise(fg_trace *t, fg_value *it, fg_reg *reg)
+{
+    PyObject *builtins = PyEval_GetBuiltins(), *iter = PyDict_GetItemString(builtins, "iter");
+    if (iter == NULL || !PyCFunction_Check(iter))
+        return fg_break(t, FG_BREAK_ITERATOR, "builtins.iter was replaced");
+    if (it->is_complete) {
+        fg_value *empty = fg_value_const(t, fg_own(t, PyTuple_New(0)));
+        fg_reg r;
+        if (empty == NULL)
+            return FG_FLOW_ERROR;
+        FG_DO(fg_materialise(t, empty, &r));
+        return call_const(t, iter, &r, 1, reg);
+    }
+    switch ((fg_iter_kind)it->iter_kind) {
+    case FG_ITER_SEQ:
+    case FG_ITER_RANGE:
+    case FG_ITER_REVERSED: {
+        fg_reg seq, state[2], unused;
+        FG_DO(fg_materialise(t, it->a, &seq));
+        FG_DO(call_const(t, it->iter_kind == FG_ITER_REVERSED ? (PyObject *)&PyReversed_Type : iter, &seq, 1, reg));
+        if (it->index == 0 && it->iter_kind != FG_ITER_REVERSED)
+            return FG_FLOW_OK;
+        PyObject *index = fg_own(t, PyLong_FromLongLong(it->index));
+        state[0] = *reg;
+        if (index == NULL || (state[1] = fg_ir_reg_add(&t->ir, FG_REG_CONST, index)) == FG_REG_NONE)
+            return fg_nomem();
+        return fg_emit(t, FG_STEP_CALL_METHOD, FG_SF_EFFECT, 0, fg_names.s_setstate, NULL, state, 2, &unused);
+    }
+    case FG_ITER_ITEMS: {
+        fg_reg view, unused;
+        FG_DO(fg_materialise(t, it->b, &view));
+        FG_DO(call_const(t, iter, &view, 1, reg));
+        for (int64_t i = 0; i < it->index; i++)
+            FG_DO(fg_emit(t, FG_STEP_CALL_METHOD, FG_SF_EFFECT, 0, fg_names.s_next, NULL, reg, 1, &unused));
+        return FG_FLOW_OK;
+    }
+    case FG_ITER_ENUMERATE: {
+        fg_reg regs[2];
+        FG_DO(fg_materialise(t, it->a, &regs[0]));
+        PyObject *count = fg_own(t, PyNumber_Add(it->b->real, fg_own(t, PyLong_FromLongLong(it->index))));
+        if (count == NULL || (regs[1] = fg_ir_reg_add(&t->ir, FG_REG_CONST, count)) == FG_REG_NONE)
+            return fg_nomem();
+        return call_const(t, (PyObject *)&PyEnum_Type, regs, 2, reg);
+    }
+    case FG_ITER_ZIP: {
+        fg_reg *regs = fg_arena_alloc(&t->arena, (size_t)(it->n + 1) * sizeof *regs);
+        if (regs == NULL)
+            return fg_nomem();
+        if ((regs[0] = fg_ir_reg_add(&t->ir, FG_REG_CONST, (PyObject *)&PyZip_Type)) == FG_REG_NONE)
+            return fg_nomem();
+        for (int32_t i = 0; i < it->n; i++)
+            FG_DO(fg_materialise(t, it->items[i], &regs[i + 1]));
+        return fg_emit(t, FG_STEP_CALL, 0, 0, NULL, NULL, regs, it->n + 1, reg);
+    }
+    default:
+        return fg_break(t, FG_BREAK_ITERATOR, "iterator");
+    }
+}

@@ -1,0 +1,421 @@
+/* Looking at a value that came from outside: the first look decides what it is and adds the fact that keeps the decision true.
+ *
+ * Rules for who adds a row here:
+ *  1. Only read the real object by means that cannot run its code: exact types and their C layout.
+ *  2. The fact added must imply everything the chosen kind relies on.
+ *  3. Kinds with identity (mutable ones) go through `settle`, which makes two sources of one object one value.
+ *  4. Identity facts only on types, functions, C callables and descriptors, singletons and registered operations.
+ */
+#include "tracer/trace.h"
+
+#include "tracer/trace_python.h"
+#include <string.h>
+
+fg_flow
+fg_source(fg_trace *t, fg_accessor acc, fg_node parent, PyObject *key, int64_t index, fg_node *out)
+{
+    fg_status st = fg_desc_source(t->desc, acc, parent, key, index, out);
+    if (st == FG_OK)
+        return FG_FLOW_OK;
+    return st == FG_ERR_PYTHON ? fg_break_on_error(t, FG_BREAK_GUARD, "source") : fg_nomem();
+}
+
+fg_flow
+fg_node_of(fg_trace *t, fg_value *v, fg_node *node)
+{
+    if (v->node == FG_NODE_NONE && v->acc >= 0) {
+        fg_node made;
+        FG_DO(fg_source(t, (fg_accessor)v->acc, v->parent, v->key, v->index, &made));
+        FG_SET(t, v->node, made);
+    }
+    *node = v->node;
+    return FG_FLOW_OK;
+}
+
+static fg_origin
+origin_here(fg_trace *t)
+{
+    if (t->frame == NULL)
+        return (fg_origin){NULL, 0};
+    fg_tframe *f = t->frame;
+    while (f->hidden && f->parent)
+        f = f->parent;
+    return (fg_origin){f->icode->code, f->icode->instrs[f->pc].line};
+}
+
+static fg_flow
+add_guard(fg_trace *t, fg_guard_kind kind, fg_node node, fg_guard_arg arg)
+{
+    fg_status st = fg_desc_guard(t->desc, kind, node, arg, origin_here(t));
+    if (st == FG_OK)
+        return FG_FLOW_OK;
+    if (st == FG_ERR_PYTHON)
+        return fg_break_on_error(t, FG_BREAK_GUARD, "guard");
+    return st == FG_ERR_NOMEM ? fg_nomem() : fg_break(t, FG_BREAK_GUARD, "the value cannot be guarded");
+}
+
+fg_flow
+fg_guard(fg_trace *t, fg_guard_kind kind, fg_node node, PyObject *object, int64_t lo, int64_t hi)
+{
+    return add_guard(t, kind, node, (fg_guard_arg){.object = object, .lo = lo, .hi = hi});
+}
+
+static fg_flow
+relate(fg_trace *t, fg_guard_kind kind, const fg_node *nodes, size_t n)
+{
+    fg_status st = fg_desc_relation(t->desc, kind, nodes, n, origin_here(t));
+    if (st == FG_OK)
+        return FG_FLOW_OK;
+    return st == FG_ERR_PYTHON ? FG_FLOW_ERROR : fg_nomem();
+}
+
+/* --- one value per object */
+
+static size_t
+id_slot(const struct fg_id_slot *ids, size_t cap, PyObject *object)
+{
+    size_t at = ((uintptr_t)object >> 4) * 0x9E3779B97F4A7C15u >> 20 & (cap - 1);
+    while (ids[at].object != NULL && ids[at].object != object)
+        at = (at + 1) & (cap - 1);
+    return at;
+}
+
+static fg_flow
+ids_grow(fg_trace *t)
+{
+    size_t cap = t->cap_ids ? 2 * t->cap_ids : 64;
+    struct fg_id_slot *ids = fg_arena_alloc(&t->arena, cap * sizeof *ids);
+    if (ids == NULL)
+        return fg_nomem();
+    for (size_t i = 0; i < t->cap_ids; i++)
+        if (t->ids[i].object != NULL)
+            ids[id_slot(ids, cap, t->ids[i].object)] = t->ids[i];
+    FG_SET(t, t->ids, ids);
+    FG_SET(t, t->cap_ids, cap);
+    return FG_FLOW_OK;
+}
+
+static fg_flow
+settle(fg_trace *t, fg_value **pv, fg_vkind kind)
+{
+    fg_value *v = *pv;
+    if (2 * (t->n_ids + 1) > t->cap_ids)
+        FG_DO(ids_grow(t));
+    size_t at = id_slot(t->ids, t->cap_ids, v->real);
+    if (t->ids[at].object != NULL) {
+        fg_node pair[2];
+        fg_value *known = t->ids[at].value;
+        FG_DO(fg_node_of(t, known, &pair[0]));
+        FG_DO(fg_node_of(t, v, &pair[1]));
+        if (pair[0] != pair[1])
+            FG_DO(relate(t, FG_GUARD_SAME, pair, 2));
+        *pv = known;
+        return FG_FLOW_OK;
+    }
+    FG_DO(fg_log(t, &t->ids[at], sizeof t->ids[at]));
+    t->ids[at] = (struct fg_id_slot){v->real, v};
+    FG_SET(t, t->n_ids, t->n_ids + 1);
+    if (t->n_tracked == t->cap_tracked) {
+        int32_t cap = t->cap_tracked ? 2 * t->cap_tracked : 32;
+        fg_value **tracked = fg_arena_alloc(&t->arena, (size_t)cap * sizeof *tracked);
+        if (tracked == NULL)
+            return fg_nomem();
+        if (t->n_tracked)
+            memcpy(tracked, t->tracked, (size_t)t->n_tracked * sizeof *tracked);
+        FG_SET(t, t->tracked, tracked);
+        FG_SET(t, t->cap_tracked, cap);
+    }
+    FG_DO(fg_log(t, &t->tracked[t->n_tracked], sizeof *t->tracked));
+    t->tracked[t->n_tracked] = v;
+    FG_SET(t, t->n_tracked, t->n_tracked + 1);
+    FG_SET(t, v->type, Py_TYPE(v->real));
+    FG_SET(t, v->kind, (uint8_t)kind);
+    return FG_FLOW_OK;
+}
+
+/* --- kinds */
+
+static fg_flow
+become(fg_trace *t, fg_value *v, fg_vkind kind)
+{
+    FG_SET(t, v->type, Py_TYPE(v->real));
+    FG_SET(t, v->kind, (uint8_t)kind);
+    return FG_FLOW_OK;
+}
+
+static fg_flow
+pin(fg_trace *t, fg_value *v, fg_node node)
+{
+    FG_DO(fg_guard(t, FG_GUARD_ID, node, v->real, 0, 0));
+    return become(t, v, FG_V_CONST);
+}
+
+static fg_flow
+look_parts(fg_trace *t, fg_value *v, fg_node node, fg_accessor acc, PyObject *const parts[3])
+{
+    FG_DO(fg_guard(t, FG_GUARD_TYPE, node, (PyObject *)Py_TYPE(v->real), 0, 0));
+    for (int i = 0; i < 3; i++) {
+        fg_node part;
+        FG_DO(fg_source(t, acc, node, NULL, i, &part));
+        if (PyLong_CheckExact(parts[i]))
+            FG_DO(fg_guard(t, FG_GUARD_CONST, part, parts[i], 0, 0));
+        else if (parts[i] == Py_None)
+            FG_DO(fg_guard(t, FG_GUARD_ID, part, Py_None, 0, 0));
+        else
+            return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "slice of %s", Py_TYPE(parts[i])->tp_name);
+    }
+    return become(t, v, FG_V_CONST);
+}
+
+static fg_flow
+look_tuple(fg_trace *t, fg_value *v, fg_node node)
+{
+    Py_ssize_t n = PyTuple_GET_SIZE(v->real);
+    if (n > 100000)
+        return fg_break(t, FG_BREAK_TOO_LONG, "tuple of %zd elements", n);
+    FG_DO(fg_guard(t, FG_GUARD_LENGTH, node, NULL, n, n));
+    fg_value **items = fg_arena_alloc(&t->arena, (size_t)(n ? n : 1) * sizeof *items);
+    if (items == NULL)
+        return fg_nomem();
+    for (Py_ssize_t i = 0; i < n; i++)
+        if ((items[i] = fg_value_lazy(t, FG_ACC_TUPLE_ITEM, node, NULL, i, PyTuple_GET_ITEM(v->real, i))) == NULL)
+            return FG_FLOW_ERROR;
+    FG_SET(t, v->items, items);
+    FG_SET(t, v->n, (int32_t)n);
+    FG_SET(t, v->cap, (int32_t)n);
+    FG_SET(t, v->is_complete, 1);
+    return become(t, v, FG_V_TUPLE);
+}
+
+static fg_flow
+look_tensor(fg_trace *t, fg_value **pv, fg_node node, const fg_tensor_adaptor *adaptor)
+{
+    fg_tensor_meta meta;
+    const char *why = NULL;
+    fg_value *v = *pv;
+    int r = adaptor->record(adaptor, v->real, &meta, &why);
+    if (r < 0)
+        return fg_break_on_error(t, FG_BREAK_UNKNOWN_TENSOR_KIND, "tensor metadata");
+    if (r == 0)
+        return fg_break(t, FG_BREAK_UNKNOWN_TENSOR_KIND, "%s: %s", adaptor->name, why ? why : "not captured");
+    FG_DO(add_guard(t, FG_GUARD_TENSOR, node, (fg_guard_arg){.meta = &meta}));
+    if (fg_py_is_torch_type(Py_TYPE(v->real)))
+        FG_SET(t, t->uses_torch, true);
+    FG_DO(settle(t, pv, FG_V_TENSOR));
+    if (*pv == v) {
+        fg_reg reg;
+        FG_DO(fg_materialise(t, v, &reg));
+    }
+    return FG_FLOW_OK;
+}
+
+/* Objects that are pinned by identity: what they do is in C and cannot change, or is a registered promise. */
+static bool
+is_pinned(fg_trace *t, PyObject *o)
+{
+    PyTypeObject *type = Py_TYPE(o);
+    if (PyType_Check(o) || o == Py_None || o == Py_Ellipsis || o == Py_NotImplemented || fg_op_find(o) != NULL)
+        return true;
+    if (type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type || type == &PyClassMethodDescr_Type || type == &PyGetSetDescr_Type ||
+        type == &PyMemberDescr_Type || type == &PyStaticMethod_Type || type == &PyClassMethod_Type || type == &PyProperty_Type)
+        return true;
+    if (type == &PyCFunction_Type) {
+        PyObject *self = PyCFunction_GET_SELF(o);
+        return self == NULL || PyModule_Check(self) || PyType_Check(self) || fg_py_is_library_constant(Py_TYPE(self));
+    }
+    if (fg_py_is_library_constant(type))
+        return true;
+    return t->rules != NULL && (PyFunction_Check(o) || PyCallable_Check(o)) && fg_py_rule(t->rules, o) != NULL;
+}
+
+fg_flow
+fg_look(fg_trace *t, fg_value **pv)
+{
+    fg_value *v = *pv;
+    if (v->kind != FG_V_LAZY)
+        return FG_FLOW_OK;
+    if (v->real == NULL)
+        return fg_break(t, FG_BREAK_RAISES, "unbound variable");
+    PyObject *o = v->real;
+    PyTypeObject *type = Py_TYPE(o);
+    fg_node node;
+    FG_DO(fg_node_of(t, v, &node));
+    if (fg_is_scalar_type(type)) {
+        FG_DO(fg_guard(t, FG_GUARD_TYPE, node, (PyObject *)type, 0, 0));
+        return become(t, v, FG_V_SCALAR);
+    }
+    const fg_tensor_adaptor *adaptor = fg_tensor_adaptor_find(type);
+    if (adaptor != NULL)
+        return look_tensor(t, pv, node, adaptor);
+    if (is_pinned(t, o))
+        return pin(t, v, node);
+    if (type == &PyRange_Type) {
+        PyObject *parts[3];
+        if (fg_py_range_parts(t, o, parts) < 0)
+            return FG_FLOW_ERROR;
+        return look_parts(t, v, node, FG_ACC_RANGE_PART, parts);
+    }
+    if (type == &PySlice_Type) {
+        PySliceObject *s = (PySliceObject *)o;
+        return look_parts(t, v, node, FG_ACC_SLICE_PART, (PyObject *[3]){s->start, s->stop, s->step});
+    }
+    FG_DO(fg_guard(t, FG_GUARD_TYPE, node, (PyObject *)type, 0, 0));
+    if (type == &PyTuple_Type)
+        return look_tuple(t, v, node);
+    if (type == &PyList_Type)
+        return settle(t, pv, FG_V_LIST);
+    if (type == &PyDict_Type)
+        return settle(t, pv, FG_V_DICT);
+    if (type == &PyFunction_Type)
+        return settle(t, pv, FG_V_FUNC);
+    if (fg_py_is_numpy_scalar(type)) {
+        FG_SET(t, v->is_scalar, 1);
+        FG_DO(become(t, v, FG_V_TENSOR));
+        fg_reg reg;
+        return fg_materialise(t, v, &reg);
+    }
+    if (type == &PyMethod_Type) {
+        fg_value *a = fg_value_lazy(t, FG_ACC_METHOD_FUNC, node, NULL, 0, PyMethod_GET_FUNCTION(o));
+        fg_value *b = fg_value_lazy(t, FG_ACC_METHOD_SELF, node, NULL, 0, PyMethod_GET_SELF(o));
+        if (a == NULL || b == NULL)
+            return FG_FLOW_ERROR;
+        FG_SET(t, v->a, a);
+        FG_SET(t, v->b, b);
+        return become(t, v, FG_V_METHOD);
+    }
+    if (type == &PyCell_Type) {
+        FG_DO(settle(t, pv, FG_V_CELL));
+        if (*pv == v) {
+            fg_value *contents = NULL;
+            if (PyCell_GET(o) == NULL) {
+                fg_node inside;
+                FG_DO(fg_source(t, FG_ACC_CELL_CONTENTS, node, NULL, 0, &inside));
+                FG_DO(fg_guard(t, FG_GUARD_ABSENT, inside, NULL, 0, 0));
+            } else if ((contents = fg_value_lazy(t, FG_ACC_CELL_CONTENTS, node, NULL, 0, PyCell_GET(o))) == NULL) {
+                return FG_FLOW_ERROR;
+            }
+            FG_SET(t, v->a, contents);
+        }
+        return FG_FLOW_OK;
+    }
+    return settle(t, pv, FG_V_OBJECT);
+}
+
+fg_flow
+fg_guard_const(fg_trace *t, fg_value *v)
+{
+    if (v->kind == FG_V_CONST)
+        return FG_FLOW_OK;
+    if (v->kind == FG_V_SCALAR)
+        return fg_concrete(t, v);
+    fg_node node;
+    FG_DO(fg_node_of(t, v, &node));
+    if (node == FG_NODE_NONE || v->real == NULL || (v->kind != FG_V_FUNC && v->kind != FG_V_OBJECT))
+        return fg_break(t, FG_BREAK_GUARD, "an object of type %s would have to be fixed", v->type ? v->type->tp_name : "unknown");
+    return fg_guard(t, FG_GUARD_ID, node, v->real, 0, 0);
+}
+
+static bool
+has_own_identity(const fg_value *v)
+{
+    switch (v->kind) {
+    case FG_V_LIST: case FG_V_DICT: case FG_V_SET: case FG_V_FUNC: case FG_V_CELL: case FG_V_OBJECT: case FG_V_ITER:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool
+is_singleton(const fg_value *v)
+{
+    return v->kind == FG_V_CONST &&
+           (v->real == Py_None || v->real == Py_True || v->real == Py_False || v->real == Py_Ellipsis || v->real == Py_NotImplemented ||
+            !fg_is_fold_const(v->real));
+}
+
+fg_flow
+fg_same_object(fg_trace *t, fg_value *a, fg_value *b, int *same, bool *known)
+{
+    *known = true;
+    *same = 0;
+    if (a == b) {
+        *same = 1;
+        return FG_FLOW_OK;
+    }
+    /* `x is None` and `x is True` of a run-time scalar: decide by its type or its value */
+    if (is_singleton(a) || is_singleton(b)) {
+        fg_value *single = is_singleton(a) ? a : b, *other = single == a ? b : a;
+        if (other->kind == FG_V_SCALAR && (single->real == Py_True || single->real == Py_False) && other->type == &PyBool_Type)
+            FG_DO(fg_concrete(t, other));
+        if (other->kind == FG_V_CONST)
+            *same = other->real == single->real;
+        else if (other->kind == FG_V_OPAQUE)
+            *known = false;
+        else if (other->kind == FG_V_TENSOR)
+            *known = other->type != NULL || single->real == Py_None || PyType_Check(single->real);
+        return FG_FLOW_OK;
+    }
+    if ((has_own_identity(a) && b->kind != FG_V_OPAQUE && !has_own_identity(b)) ||
+        (has_own_identity(b) && a->kind != FG_V_OPAQUE && !has_own_identity(a)))
+        return FG_FLOW_OK;
+    fg_node nodes[2];
+    FG_DO(fg_node_of(t, a, &nodes[0]));
+    FG_DO(fg_node_of(t, b, &nodes[1]));
+    if (nodes[0] != FG_NODE_NONE && nodes[1] != FG_NODE_NONE) {
+        *same = a->real == b->real;
+        return nodes[0] == nodes[1] ? FG_FLOW_OK : relate(t, *same ? FG_GUARD_SAME : FG_GUARD_DISTINCT, nodes, 2);
+    }
+    if (has_own_identity(a) && has_own_identity(b))
+        return FG_FLOW_OK; /* one of them was made in this trace and is another value */
+    *known = false;
+    return FG_FLOW_OK;
+}
+
+/* --- the facts that belong to the trace as a whole */
+
+static fg_flow
+distinct_group(fg_trace *t, int32_t from, fg_node *nodes)
+{
+    fg_value *first = t->tracked[from];
+    bool wanted = first->kind == FG_V_TENSOR;
+    size_t n = 0;
+    for (int32_t i = from; i < t->n_tracked; i++) {
+        fg_value *v = t->tracked[i];
+        if (v->kind != first->kind || (v->kind != FG_V_TENSOR && v->type != first->type))
+            continue;
+        wanted |= v->is_mutated != 0;
+        FG_DO(fg_node_of(t, v, &nodes[n]));
+        n++;
+    }
+    if (!wanted || n < 2)
+        return FG_FLOW_OK;
+    FG_DO(relate(t, FG_GUARD_DISTINCT, nodes, n));
+    if (first->kind == FG_V_TENSOR && t->opaque && t->mutates_input)
+        FG_DO(relate(t, FG_GUARD_STORAGE_DISTINCT, nodes, n));
+    return FG_FLOW_OK;
+}
+
+fg_flow
+fg_finish_guards(fg_trace *t)
+{
+    fg_node *nodes = fg_arena_alloc(&t->arena, (size_t)(t->n_tracked + 1) * sizeof *nodes);
+    if (nodes == NULL)
+        return fg_nomem();
+    for (int32_t i = 0; i < t->n_tracked; i++) {
+        bool seen = false;
+        for (int32_t k = 0; k < i && !seen; k++)
+            seen = t->tracked[k]->kind == t->tracked[i]->kind &&
+                   (t->tracked[k]->kind == FG_V_TENSOR || t->tracked[k]->type == t->tracked[i]->type);
+        if (!seen)
+            FG_DO(distinct_group(t, i, nodes));
+    }
+    if (t->uses_torch) {
+        fg_torch_state state;
+        memset(&state, 0, sizeof state);
+        if (!fg_torch_state_read(&state))
+            return fg_break(t, FG_BREAK_TORCH_STATE, "torch's thread state");
+        FG_DO(add_guard(t, FG_GUARD_TORCH_STATE, FG_NODE_NONE, (fg_guard_arg){.state = &state}));
+    }
+    return FG_FLOW_OK;
+}

@@ -1,0 +1,285 @@
+#include "tracer/trace_python.h"
+
+#include "runtime/cpython/dict.h"
+#include <string.h>
+
+fg_py_names fg_names;
+
+static fg_status
+descriptor(PyObject **out, PyTypeObject *type, const char *name)
+{
+    PyObject *found = PyDict_GetItemString(type->tp_dict, name);
+    if (found == NULL)
+        return FG_ERR_BUG;
+    *out = Py_NewRef(found);
+    return FG_OK;
+}
+
+static PyTypeObject *
+numpy_type(PyObject *numpy, const char *name)
+{
+    return (PyTypeObject *)PyObject_GetAttrString(numpy, name);
+}
+
+fg_status
+fg_py_names_init(void)
+{
+    fg_status st;
+    PyObject *numpy = NULL;
+#define FG_NAME(ID, TEXT)                                                                                              \
+    if ((fg_names.ID = PyUnicode_InternFromString(TEXT)) == NULL)                                                      \
+        return FG_ERR_PYTHON;
+#include "tracer/trace_names.def"
+#undef FG_NAME
+    FG_TRY(descriptor(&fg_names.object_setattr, &PyBaseObject_Type, "__setattr__"));
+    FG_TRY(descriptor(&fg_names.object_getattribute, &PyBaseObject_Type, "__getattribute__"));
+    FG_TRY(descriptor(&fg_names.object_init, &PyBaseObject_Type, "__init__"));
+    FG_TRY(descriptor(&fg_names.object_new, &PyBaseObject_Type, "__new__"));
+    st = FG_ERR_PYTHON;
+    if ((numpy = PyImport_ImportModule("numpy")) == NULL)
+        return st;
+    fg_names.numpy_generic = numpy_type(numpy, "number");
+    fg_names.numpy_dtype = numpy_type(numpy, "dtype");
+    fg_names.numpy_ndarray = numpy_type(numpy, "ndarray");
+    fg_names.numpy_ufunc = numpy_type(numpy, "ufunc");
+    fg_names.numpy_bool = numpy_type(numpy, "bool_");
+    if (fg_names.numpy_generic && fg_names.numpy_dtype && fg_names.numpy_ndarray && fg_names.numpy_ufunc && fg_names.numpy_bool)
+        st = FG_OK;
+fail:
+    Py_XDECREF(numpy);
+    return st;
+}
+
+bool
+fg_py_is_numpy_scalar(PyTypeObject *type)
+{
+    /* only NumPy's own static types: a subclass may do anything */
+    return !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && (type == fg_names.numpy_bool || PyType_IsSubtype(type, fg_names.numpy_generic));
+}
+
+static bool
+is_named(PyTypeObject *type, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(type->tp_name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+bool
+fg_py_is_library_constant(PyTypeObject *type)
+{
+    static const char *const torch_names[] = {"torch.dtype", "torch.device", "torch.layout", "torch.memory_format", "torch.qscheme"};
+    if (type == fg_names.numpy_ufunc || (PyType_IsSubtype(type, fg_names.numpy_dtype)))
+        return true;
+    return !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && is_named(type, torch_names, sizeof torch_names / sizeof *torch_names);
+}
+
+bool
+fg_py_is_torch_size(PyTypeObject *type)
+{
+    return PyType_IsSubtype(type, &PyTuple_Type) && !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && strcmp(type->tp_name, "torch.Size") == 0;
+}
+
+/* --- torch, once it is loaded */
+
+static struct {
+    PyObject *module_class, *module_file, *tensor_class, *fake_class;
+    bool complete;
+} torch_cache;
+
+static PyObject *
+loaded(const char *module, const char *name)
+{
+    PyObject *modules = PySys_GetObject("modules");
+    PyObject *found = modules ? PyDict_GetItemString(modules, module) : NULL;
+    if (found == NULL)
+        return NULL;
+    if (name == NULL)
+        return Py_NewRef(found);
+    PyObject *dict = PyModule_Check(found) ? PyModule_GetDict(found) : NULL, *object = dict ? PyDict_GetItemString(dict, name) : NULL;
+    return Py_XNewRef(object);
+}
+
+static void
+torch_look(void)
+{
+    static Py_ssize_t seen_modules;
+    if (torch_cache.complete)
+        return;
+    PyObject *modules = PySys_GetObject("modules");
+    if (modules == NULL || PyObject_Size(modules) == seen_modules)
+        return;
+    seen_modules = PyObject_Size(modules);
+    if (torch_cache.module_class == NULL)
+        torch_cache.module_class = loaded("torch.nn.modules.module", "Module");
+    if (torch_cache.module_file == NULL)
+        torch_cache.module_file = loaded("torch.nn.modules.module", NULL);
+    if (torch_cache.tensor_class == NULL)
+        torch_cache.tensor_class = loaded("torch", "Tensor");
+    torch_cache.complete = torch_cache.module_class && torch_cache.module_file && torch_cache.tensor_class;
+}
+
+PyObject *
+fg_py_torch_module_class(void)
+{
+    torch_look();
+    return torch_cache.module_class && PyType_Check(torch_cache.module_class) ? torch_cache.module_class : NULL;
+}
+
+PyObject *
+fg_py_torch_module_file(void)
+{
+    torch_look();
+    return torch_cache.module_file;
+}
+
+PyTypeObject *
+fg_py_torch_tensor_type(void)
+{
+    torch_look();
+    return torch_cache.tensor_class && PyType_Check(torch_cache.tensor_class) ? (PyTypeObject *)torch_cache.tensor_class : NULL;
+}
+
+bool
+fg_py_is_torch_type(PyTypeObject *type)
+{
+    PyTypeObject *tensor = fg_py_torch_tensor_type();
+    return tensor != NULL && PyType_IsSubtype(type, tensor);
+}
+
+bool
+fg_py_is_fake(PyObject *object)
+{
+    return strcmp(Py_TYPE(object)->tp_name, "FakeTensor") == 0;
+}
+
+/* --- callables */
+
+PyObject *
+fg_py_rule(PyObject *rules, PyObject *callable)
+{
+    /* the dict is keyed by identity-hashed callables; a hash or == of a user's class is never called for a look-up of ours */
+    if (!(PyFunction_Check(callable) || PyCFunction_Check(callable) || Py_TYPE(callable) == &PyType_Type || Py_TYPE(callable) == fg_names.numpy_ufunc ||
+          Py_TYPE(callable) == &PyMethodDescr_Type))
+        return NULL;
+    PyObject *rule = PyDict_GetItemWithError(rules, callable);
+    if (rule == NULL)
+        PyErr_Clear();
+    return rule;
+}
+
+PyObject *
+fg_py_callable_name(PyObject *callable)
+{
+    if (PyFunction_Check(callable) || PyCFunction_Check(callable) || Py_TYPE(callable) == &PyMethodDescr_Type || Py_TYPE(callable) == &PyWrapperDescr_Type ||
+        Py_TYPE(callable) == fg_names.numpy_ufunc) {
+        PyObject *name = PyObject_GetAttr(callable, fg_names.s_name);
+        if (name != NULL && PyUnicode_Check(name))
+            return name;
+        Py_XDECREF(name);
+        PyErr_Clear();
+    }
+    return PyUnicode_FromString(PyType_Check(callable) ? ((PyTypeObject *)callable)->tp_name : Py_TYPE(callable)->tp_name);
+}
+
+bool
+fg_py_has_side_effects(PyObject *callable)
+{
+    static const char *const names[] = {"print", "input", "open", "exec", "eval", "__import__", "breakpoint", "setattr", "delattr"};
+    if (!PyCFunction_Check(callable))
+        return false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(((PyCFunctionObject *)callable)->m_ml->ml_name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* 1: math, 2: operator; by the module object that the C function belongs to. */
+int
+fg_py_pure_module(PyObject *callable)
+{
+    PyObject *self = PyCFunction_GET_SELF(callable);
+    if (self == NULL || !PyModule_Check(self))
+        return 0;
+    const char *name = PyModule_GetName(self);
+    if (name == NULL) {
+        PyErr_Clear();
+        return 0;
+    }
+    const char *method = ((PyCFunctionObject *)callable)->m_ml->ml_name;
+    if (strcmp(name, "math") == 0)
+        return strcmp(method, "fsum") && strcmp(method, "prod") && strcmp(method, "dist") && strcmp(method, "sumprod") && strcmp(method, "factorial") && strcmp(method, "comb") && strcmp(method, "perm");
+    return strcmp(name, "_operator") == 0 ? 2 : 0;
+}
+
+bool
+fg_py_is_ufunc(PyObject *callable)
+{
+    return Py_TYPE(callable) == fg_names.numpy_ufunc;
+}
+
+int
+fg_py_ufunc_nin(PyObject *ufunc)
+{
+    PyObject *nin = PyObject_GetAttrString(ufunc, "nin");
+    long n = nin ? PyLong_AsLong(nin) : 0;
+    Py_XDECREF(nin);
+    PyErr_Clear();
+    return (int)n;
+}
+
+bool
+fg_py_is_plain_exception(PyTypeObject *type)
+{
+    /* made by C alone: a Python __init__ or __new__ anywhere in its bases fills these with slot functions of heap types */
+    if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE))
+        return true;
+    PyTypeObject *base = type;
+    while (base->tp_flags & Py_TPFLAGS_HEAPTYPE)
+        base = base->tp_base;
+    return type->tp_init == base->tp_init && type->tp_new == base->tp_new && type->tp_finalize == base->tp_finalize;
+}
+
+/* Code objects of the package's own polyfills: no traceback entry, no user line. */
+bool
+fg_py_is_polyfill(PyCodeObject *code)
+{
+    Py_ssize_t n;
+    const char *file = PyUnicode_AsUTF8AndSize(code->co_filename, &n);
+    if (file == NULL) {
+        PyErr_Clear();
+        return false;
+    }
+    return strstr(file, "framegate/polyfills/") != NULL;
+}
+
+int
+fg_py_range_parts(fg_trace *t, PyObject *range, PyObject *parts[3])
+{
+    (void)t;
+    for (int i = 0; i < 3; i++)
+        parts[i] = fg_range_part(range, i);
+    return 0;
+}
+
+PyObject *
+fg_py_type_lookup(PyTypeObject *type, PyObject *name)
+{
+    return _PyType_Lookup(type, name);
+}
+
+static void
+release_icode(PyObject *capsule)
+{
+    fg_icode_release(PyCapsule_GetPointer(capsule, NULL));
+}
+
+PyObject *
+fg_py_icode_capsule(fg_icode *icode)
+{
+    PyObject *capsule = PyCapsule_New(icode, NULL, release_icode);
+    if (capsule == NULL)
+        fg_icode_release(icode);
+    return capsule;
+}

@@ -1,0 +1,43 @@
+/* Purpose:   small facts about Python objects and loaded libraries that several parts of the tracer ask for.
+ * Threading: the GIL is held.
+ */
+#ifndef FG_TRACER_TRACE_PYTHON_H
+#define FG_TRACER_TRACE_PYTHON_H
+
+#include "tracer/trace.h"
+
+/* The objects the tracer names: looked up once per process. */
+typedef struct fg_py_names {
+#define FG_NAME(ID, TEXT) PyObject *ID;
+#include "tracer/trace_names.def"
+#undef FG_NAME
+    PyObject *object_setattr, *object_getattribute, *object_new, *object_init, *object_eq, *object_ne, *object_hash, *type_new;
+    PyTypeObject *numpy_generic, *numpy_dtype, *numpy_ndarray, *numpy_ufunc, *numpy_bool;
+} fg_py_names;
+extern fg_py_names fg_names;
+fg_status fg_py_names_init(void);
+
+bool fg_py_is_numpy_scalar(PyTypeObject *type);      /* numpy.generic of a numeric kind: immutable */
+bool fg_py_is_library_constant(PyTypeObject *type);  /* numpy dtype, ufunc, torch dtype/device/layout: immutable C objects */
+bool fg_py_is_torch_type(PyTypeObject *type);
+/* The rule that the package or the user gave for a callable, borrowed; NULL: none. Never raises. */
+PyObject *fg_py_rule(PyObject *rules, PyObject *callable);
+int fg_py_range_parts(fg_trace *t, PyObject *range, PyObject *parts[3]);
+/* Look a name up in the MRO without running code; borrowed or NULL. */
+PyObject *fg_py_type_lookup(PyTypeObject *type, PyObject *name);
+/* The real module `torch.nn.Module` class or `torch` attribute if torch is loaded, borrowed (kept for the process) or NULL. */
+PyObject *fg_py_torch_module_class(void);
+PyObject *fg_py_torch_module_file(void);       /* the module torch.nn.modules.module */
+PyTypeObject *fg_py_torch_tensor_type(void);   /* torch.Tensor, NULL if torch is not loaded */
+bool fg_py_is_torch_size(PyTypeObject *type);
+bool fg_py_is_fake(PyObject *object);
+FG_NEW PyObject *fg_py_callable_name(PyObject *callable);
+bool fg_py_has_side_effects(PyObject *callable); /* print and its like: for the wording of a break */
+int fg_py_pure_module(PyObject *callable);       /* 1: a function of math, 2: of operator, 0 */
+bool fg_py_is_ufunc(PyObject *callable);
+int fg_py_ufunc_nin(PyObject *ufunc);
+bool fg_py_is_plain_exception(PyTypeObject *type);
+bool fg_py_is_polyfill(PyCodeObject *code);
+FG_NEW PyObject *fg_py_icode_capsule(FG_STEALS fg_icode *icode);
+
+#endif

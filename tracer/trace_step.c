@@ -1,0 +1,279 @@
+/* From values to steps: where a value is at run time, and what has to happen there. */
+#include "tracer/trace_python.h"
+
+#include <string.h>
+
+int32_t
+fg_site_here(fg_trace *t)
+{
+    fg_tframe *f = t->frame;
+    const fg_instr *instr = &f->icode->instrs[f->pc];
+    if (f->site_id >= 0 && f->site_id < t->ir.n_sites && t->ir.sites[f->site_id].instr == instr && t->ir.sites[f->site_id].parent == f->site)
+        return f->site_id;
+    if (t->ir.n_sites == t->ir.cap_sites) {
+        int32_t cap = t->ir.cap_sites ? 2 * t->ir.cap_sites : 32;
+        fg_site_ref *sites = fg_arena_alloc(&t->arena, (size_t)cap * sizeof *sites);
+        if (sites == NULL)
+            return -1;
+        if (t->ir.n_sites)
+            memcpy(sites, t->ir.sites, (size_t)t->ir.n_sites * sizeof *sites);
+        t->ir.sites = sites;
+        t->ir.cap_sites = cap;
+    }
+    t->ir.sites[t->ir.n_sites] =
+        (fg_site_ref){.parent = f->site, .code = f->icode->code, .globals = f->globals ? f->globals->real : NULL, .instr = instr, .hidden = f->hidden};
+    f->site_id = t->ir.n_sites;
+    return t->ir.n_sites++;
+}
+
+bool
+fg_is_covered(fg_trace *t)
+{
+    return t->frame->covered || t->frame->icode->instrs[t->frame->pc].handler >= 0;
+}
+
+fg_flow
+fg_emit(fg_trace *t, fg_step_op op, int flags, int arg, PyObject *name, PyObject *kwnames, const fg_reg *args, int32_t n, fg_reg *result)
+{
+    int32_t site = fg_site_here(t);
+    fg_step *step = site < 0 ? NULL : fg_ir_step_add(&t->ir, op, args, n, result ? 1 : 0);
+    if (step == NULL)
+        return fg_nomem();
+    if (t->ir.n_steps > 200000)
+        return fg_break(t, FG_BREAK_TOO_LONG, "more than 200000 steps");
+    step->flags = (uint8_t)flags;
+    step->arg = arg;
+    step->name = name;
+    step->kwnames = kwnames;
+    step->site = site;
+    if (result)
+        *result = step->result;
+    return FG_FLOW_OK;
+}
+
+static fg_flow
+input(fg_trace *t, fg_value *v, fg_node node)
+{
+    uint32_t position;
+    if (v->real == NULL)
+        return fg_break(t, FG_BREAK_RAISES, "unbound variable");
+    if (fg_desc_output(t->desc, node, &position) != FG_OK)
+        return fg_nomem();
+    fg_reg reg = fg_ir_reg_add(&t->ir, FG_REG_INPUT, v->real);
+    if (reg == FG_REG_NONE)
+        return fg_nomem();
+    t->ir.regs[reg].index = (int32_t)position;
+    t->ir.regs[reg].is_tensor = v->kind == FG_V_TENSOR;
+    if (v->acc == FG_ACC_ARG)
+        t->ir.regs[reg].frame_slot = (int32_t)v->index;
+    FG_SET(t, v->reg, reg);
+    return FG_FLOW_OK;
+}
+
+static fg_flow
+constant(fg_trace *t, fg_value *v, PyObject *object)
+{
+    fg_reg reg = fg_ir_reg_add(&t->ir, FG_REG_CONST, object);
+    if (reg == FG_REG_NONE)
+        return fg_nomem();
+    FG_SET(t, v->reg, reg);
+    return FG_FLOW_OK;
+}
+
+/* A pinned object may stand in the generated code only if keeping it alive is harmless: C functions, registered operations, static types. */
+static bool
+may_embed(PyObject *o)
+{
+    if (PyType_Check(o))
+        return !(((PyTypeObject *)o)->tp_flags & Py_TPFLAGS_HEAPTYPE);
+    return o == Py_None || o == Py_Ellipsis || o == Py_NotImplemented || fg_is_scalar_type(Py_TYPE(o)) == false;
+}
+
+static fg_flow
+materialise_items(fg_trace *t, fg_value **items, int32_t n, fg_reg **out)
+{
+    fg_reg *regs = fg_arena_alloc(&t->arena, (size_t)(n ? n : 1) * sizeof *regs);
+    if (regs == NULL)
+        return fg_nomem();
+    for (int32_t i = 0; i < n; i++)
+        FG_DO(fg_materialise(t, items[i], &regs[i]));
+    *out = regs;
+    return FG_FLOW_OK;
+}
+
+static PyObject *
+const_tuple(fg_trace *t, fg_value *v)
+{
+    for (int32_t i = 0; i < v->n; i++)
+        if (v->items[i]->kind != FG_V_CONST || v->items[i]->node != FG_NODE_NONE || !fg_is_fold_const(v->items[i]->real))
+            return NULL;
+    PyObject *tuple = PyTuple_New(v->n);
+    if (tuple == NULL)
+        return NULL;
+    for (int32_t i = 0; i < v->n; i++)
+        PyTuple_SET_ITEM(tuple, i, Py_NewRef(v->items[i]->real));
+    return fg_own(t, tuple);
+}
+
+static fg_flow
+build(fg_trace *t, fg_value *v, fg_step_op op, fg_reg *regs, int32_t n)
+{
+    fg_reg reg;
+    FG_DO(fg_emit(t, op, 0, 0, NULL, NULL, regs, n, &reg));
+    FG_SET(t, v->reg, reg);
+    return FG_FLOW_OK;
+}
+
+static fg_flow
+build_map(fg_trace *t, fg_value *v)
+{
+    fg_reg *regs = fg_arena_alloc(&t->arena, (size_t)(2 * v->map.n + 1) * sizeof *regs);
+    if (regs == NULL)
+        return fg_nomem();
+    int32_t n = 0;
+    for (int32_t i = 0; i < v->map.n; i++) {
+        fg_vitem *item = &v->map.items[i];
+        if (item->value == NULL)
+            continue;
+        if (item->keyval) {
+            FG_DO(fg_materialise(t, item->keyval, &regs[n++]));
+        } else {
+            fg_reg key = fg_ir_reg_add(&t->ir, FG_REG_CONST, item->key);
+            if (key == FG_REG_NONE)
+                return fg_nomem();
+            regs[n++] = key;
+        }
+        FG_DO(fg_materialise(t, item->value, &regs[n++]));
+    }
+    return build(t, v, FG_STEP_BUILD_MAP, regs, n);
+}
+
+static fg_flow
+build_function(fg_trace *t, fg_value *v)
+{
+    fg_reg regs[4];
+    int32_t n = 0;
+    int bits = 0;
+    if (v->d != t->root->globals)
+        return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "a function of another module's globals made here");
+    fg_value *attrs[4] = {v->c, v->items ? v->items[0] : NULL, v->b, v->a};
+    static const int bit[4] = {8, 4, 2, 1};
+    for (int i = 0; i < 4; i++)
+        if (attrs[i]) {
+            FG_DO(fg_materialise(t, attrs[i], &regs[n++]));
+            bits |= bit[i];
+        }
+    fg_reg reg;
+    FG_DO(fg_emit(t, FG_STEP_MAKE_FUNCTION, 0, bits, v->real, NULL, regs, n, &reg));
+    FG_SET(t, v->reg, reg);
+    return FG_FLOW_OK;
+}
+
+static fg_flow
+call_type(fg_trace *t, fg_value *v, PyTypeObject *type, fg_value *const *args, int32_t n)
+{
+    fg_reg regs[4];
+    if ((regs[0] = fg_ir_reg_add(&t->ir, FG_REG_CONST, (PyObject *)type)) == FG_REG_NONE)
+        return fg_nomem();
+    for (int32_t i = 0; i < n; i++)
+        FG_DO(fg_materialise(t, args[i], &regs[i + 1]));
+    return build(t, v, FG_STEP_CALL, regs, n + 1);
+}
+
+static fg_flow
+materialise_virtual(fg_trace *t, fg_value *v)
+{
+    fg_reg *regs;
+    switch ((fg_vkind)v->kind) {
+    case FG_V_CONST:
+        return constant(t, v, v->real);
+    case FG_V_LIST:
+        FG_DO(materialise_items(t, v->items, v->n, &regs));
+        return build(t, v, FG_STEP_BUILD_LIST, regs, v->n);
+    case FG_V_TUPLE: {
+        PyObject *tuple = const_tuple(t, v);
+        if (tuple)
+            return constant(t, v, tuple);
+        if (PyErr_Occurred())
+            return FG_FLOW_ERROR;
+        FG_DO(materialise_items(t, v->items, v->n, &regs));
+        return build(t, v, FG_STEP_BUILD_TUPLE, regs, v->n);
+    }
+    case FG_V_SET:
+        FG_DO(materialise_items(t, v->items, v->n, &regs));
+        return build(t, v, FG_STEP_BUILD_SET, regs, v->n);
+    case FG_V_SLICE:
+        FG_DO(materialise_items(t, v->items, v->n, &regs));
+        return build(t, v, FG_STEP_BUILD_SLICE, regs, v->n);
+    case FG_V_DICT:
+        return build_map(t, v);
+    case FG_V_FUNC:
+        return build_function(t, v);
+    case FG_V_METHOD:
+        if (v->a->kind == FG_V_FUNC)
+            return call_type(t, v, &PyMethod_Type, (fg_value *[]){v->a, v->b}, 2);
+        if (v->key != NULL) {
+            fg_reg self, reg;
+            FG_DO(fg_materialise(t, v->b, &self));
+            FG_DO(fg_emit(t, FG_STEP_ATTR, 0, 0, v->key, NULL, &self, 1, &reg));
+            FG_SET(t, v->reg, reg);
+            return FG_FLOW_OK;
+        }
+        break;
+    case FG_V_CELL:
+        return call_type(t, v, &PyCell_Type, &v->a, v->a ? 1 : 0);
+    case FG_V_OBJECT: {
+        fg_reg reg;
+        FG_DO(fg_object_materialise(t, v, &reg));
+        FG_SET(t, v->reg, reg);
+        return FG_FLOW_OK;
+    }
+    case FG_V_VIEW: {
+        static const char *const names[] = {"keys", "values", "items"};
+        PyObject *name = fg_own(t, PyUnicode_InternFromString(names[v->iter_kind]));
+        fg_reg self, reg;
+        if (name == NULL)
+            return FG_FLOW_ERROR;
+        FG_DO(fg_materialise(t, v->a, &self));
+        FG_DO(fg_emit(t, FG_STEP_CALL_METHOD, 0, 0, name, NULL, &self, 1, &reg));
+        FG_SET(t, v->reg, reg);
+        return FG_FLOW_OK;
+    }
+    case FG_V_ITER: {
+        fg_reg reg;
+        FG_DO(fg_iter_materialise(t, v, &reg));
+        FG_SET(t, v->reg, reg);
+        return FG_FLOW_OK;
+    }
+    case FG_V_LAZY:
+    case FG_V_SCALAR:
+    case FG_V_TENSOR:
+    case FG_V_SUPER:
+    case FG_V_OPAQUE:
+        break;
+    }
+    return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "a value of kind %d has no run-time form", v->kind);
+}
+
+fg_flow
+fg_materialise(fg_trace *t, fg_value *v, fg_reg *reg)
+{
+    if (v->reg == FG_REG_NONE) {
+        fg_node node;
+        FG_DO(fg_node_of(t, v, &node));
+        if (node != FG_NODE_NONE) {
+            if (v->kind == FG_V_CONST && may_embed(v->real) && !PyFunction_Check(v->real))
+                FG_DO(constant(t, v, v->real));
+            else
+                FG_DO(input(t, v, node));
+        } else {
+            if (v->is_building)
+                return fg_break(t, FG_BREAK_ALIASING, "a container that contains itself");
+            FG_SET(t, v->is_building, 1);
+            FG_DO(materialise_virtual(t, v));
+            FG_SET(t, v->is_building, 0);
+        }
+    }
+    *reg = v->reg;
+    return FG_FLOW_OK;
+}

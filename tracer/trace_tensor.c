@@ -1,0 +1,698 @@
+/* Tensor operations: every one becomes a step in program order; nothing is computed while tracing.
+ *
+ * What an operation gives is a tensor of unknown metadata until something asks (a shape, a length, an operation under a handler): then a
+ * stand-in of the same metadata is inferred, operation by operation, from stand-ins of the operands; scalars that the metadata depends on
+ * become concrete at that moment. Rows of the registry say what may be inferred.
+ */
+#include "tracer/infer_meta.h"
+#include "tracer/trace_python.h"
+
+#include <string.h>
+
+enum { LIB_NUMPY = 0, LIB_TORCH = 1 };
+
+/* The library of a tensor value is kept in its index. */
+static int
+library(const fg_value *v)
+{
+    return v->type != NULL ? (fg_py_is_torch_type(v->type) ? LIB_TORCH : LIB_NUMPY) : (int)v->index;
+}
+
+static PyTypeObject *
+member_type(const fg_value *v)
+{
+    if (v->type != NULL && !v->is_scalar)
+        return v->type;
+    return library(v) == LIB_TORCH ? fg_py_torch_tensor_type() : fg_names.numpy_ndarray;
+}
+
+bool
+fg_has_tensor(fg_trace *t, fg_value *v, int depth)
+{
+    if (v->kind == FG_V_TENSOR)
+        return true;
+    if (v->kind == FG_V_LAZY)
+        return v->real != NULL && (fg_tensor_adaptor_find(Py_TYPE(v->real)) != NULL || fg_py_is_numpy_scalar(Py_TYPE(v->real)));
+    if (depth > 0 && (v->kind == FG_V_LIST || v->kind == FG_V_TUPLE))
+        for (int32_t i = 0; i < v->n; i++)
+            if (fg_has_tensor(t, v->items[i], depth - 1))
+                return true;
+    return false;
+}
+
+/* An operand that a tensor operation may get: it can run no user code and has a run-time form. Looks at it. */
+static fg_flow
+operand(fg_trace *t, fg_value **pv, int *lib, int depth)
+{
+    FG_DO(fg_look(t, pv));
+    fg_value *v = *pv;
+    switch ((fg_vkind)v->kind) {
+    case FG_V_TENSOR:
+        if (library(v) == LIB_TORCH)
+            *lib = LIB_TORCH;
+        return FG_FLOW_OK;
+    case FG_V_SCALAR:
+        return t->opaque ? fg_concrete(t, v) : FG_FLOW_OK;
+    case FG_V_CONST:
+        if (fg_is_fold_const(v->real) || fg_py_is_library_constant(v->type) || (PyType_Check(v->real) && v->type == &PyType_Type) || fg_op_find(v->real))
+            return FG_FLOW_OK;
+        break;
+    case FG_V_LIST:
+        FG_DO(fg_list_load(t, v));
+        /* fall through */
+    case FG_V_TUPLE:
+    case FG_V_SLICE:
+        if (depth > 8 || v->n > 100000)
+            break;
+        for (int32_t i = 0; i < v->n; i++)
+            FG_DO(operand(t, &v->items[i], lib, depth + 1));
+        return FG_FLOW_OK;
+    default:
+        break;
+    }
+    return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "a %s as operand of an array operation", v->type ? v->type->tp_name : "run-time object");
+}
+
+static fg_flow
+new_tensor(fg_trace *t, fg_reg reg, int lib, fg_value *const *operands, int32_t n, fg_value **out)
+{
+    fg_value *v = fg_value_step(t, FG_V_TENSOR, reg, NULL, NULL);
+    if (v == NULL)
+        return FG_FLOW_ERROR;
+    v->index = lib;
+    v->items = fg_arena_alloc(&t->arena, (size_t)(n ? n : 1) * sizeof *v->items);
+    if (v->items == NULL)
+        return fg_nomem();
+    if (n)
+        memcpy(v->items, operands, (size_t)n * sizeof *operands);
+    v->n = v->cap = n;
+    t->ir.regs[reg].is_tensor = 1;
+    if (lib == LIB_TORCH)
+        FG_SET(t, t->uses_torch, true);
+    *out = v;
+    return FG_FLOW_OK;
+}
+
+/* Under a handler an operation must be known not to raise: its metadata is inferred at once, and data-dependent errors are a break. */
+static fg_flow
+settle_raises(fg_trace *t, fg_op_raises raises, fg_value *result, const char *what)
+{
+    if (raises == FG_RAISES_NEVER || !fg_is_covered(t))
+        return FG_FLOW_OK;
+    if (raises == FG_RAISES_DATA)
+        return fg_break(t, FG_BREAK_MAY_RAISE_IN_TRY, "%s may raise for some data", what);
+    PyObject *standin;
+    return fg_tensor_standin(t, result, &standin);
+}
+
+static fg_flow
+emit_op(fg_trace *t, fg_step_op op, int arg, PyObject *name, PyObject *kwnames, fg_value **operands, int32_t n, int flags, const void *row, fg_reg *reg)
+{
+    fg_reg *regs = fg_arena_alloc(&t->arena, (size_t)(n ? n : 1) * sizeof *regs);
+    if (regs == NULL)
+        return fg_nomem();
+    for (int32_t i = 0; i < n; i++)
+        FG_DO(fg_materialise(t, operands[i], &regs[i]));
+    FG_DO(fg_emit(t, op, flags | FG_SF_RAISES, arg, name, kwnames, regs, n, reg));
+    t->ir.steps[t->ir.n_steps - 1].row = row;
+    return FG_FLOW_OK;
+}
+
+static fg_flow
+mark_mutated(fg_trace *t, fg_value *v)
+{
+    fg_reg reg;
+    FG_SET(t, v->is_mutated, 1);
+    FG_SET(t, t->mutates_input, true);
+    FG_DO(fg_materialise(t, v, &reg));
+    FG_SET(t, t->ir.regs[reg].is_mutated, 1);
+    return FG_FLOW_OK;
+}
+
+fg_flow
+fg_tensor_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
+{
+    int lib = LIB_NUMPY;
+    fg_reg reg;
+    fg_value *pair[2] = {a, b};
+    FG_DO(operand(t, &pair[0], &lib, 0));
+    FG_DO(operand(t, &pair[1], &lib, 0));
+    for (int i = 0; i < 2; i++) {
+        fg_value *v = pair[i];
+        bool is_number = (v->kind == FG_V_SCALAR || v->kind == FG_V_CONST) &&
+                         (v->type == &PyLong_Type || v->type == &PyFloat_Type || v->type == &PyBool_Type || v->type == &PyComplex_Type);
+        if (v->kind != FG_V_TENSOR && !is_number && !((v->kind == FG_V_LIST || v->kind == FG_V_TUPLE) && lib == LIB_NUMPY))
+            return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "operator between an array and %s", v->type ? v->type->tp_name : "a run-time object");
+    }
+    bool in_place = op >= 13 && pair[0]->kind == FG_V_TENSOR && !pair[0]->is_scalar;
+    FG_DO(emit_op(t, FG_STEP_BINARY, op, NULL, NULL, pair, 2, FG_SF_GRAPH | (in_place ? FG_SF_EFFECT : 0), NULL, &reg));
+    FG_DO(new_tensor(t, reg, lib, pair, 2, out));
+    if (in_place) {
+        FG_DO(mark_mutated(t, pair[0]));
+        if (fg_is_covered(t))
+            return fg_break(t, FG_BREAK_MAY_RAISE_IN_TRY, "an in-place operator");
+        if (pair[0]->type != NULL)
+            *out = pair[0]; /* an array gives itself */
+        return FG_FLOW_OK;
+    }
+    return settle_raises(t, FG_RAISES_METADATA, *out, "the operator");
+}
+
+fg_flow
+fg_tensor_compare(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
+{
+    int lib = LIB_NUMPY;
+    fg_reg reg;
+    fg_value *pair[2] = {a, b};
+    FG_DO(operand(t, &pair[0], &lib, 0));
+    FG_DO(operand(t, &pair[1], &lib, 0));
+    for (int i = 0; i < 2; i++)
+        if (pair[i]->kind != FG_V_TENSOR && pair[i]->type != &PyLong_Type && pair[i]->type != &PyFloat_Type && pair[i]->type != &PyBool_Type)
+            return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "comparison of an array and %s", pair[i]->type ? pair[i]->type->tp_name : "a run-time object");
+    FG_DO(emit_op(t, FG_STEP_COMPARE, op, NULL, NULL, pair, 2, FG_SF_GRAPH, NULL, &reg));
+    FG_DO(new_tensor(t, reg, lib, pair, 2, out));
+    return settle_raises(t, FG_RAISES_METADATA, *out, "the comparison");
+}
+
+fg_flow
+fg_tensor_unary(fg_trace *t, int op, fg_value *a, fg_value **out)
+{
+    fg_reg reg;
+    int lib = library(a);
+    FG_DO(emit_op(t, FG_STEP_UNARY, op, NULL, NULL, &a, 1, FG_SF_GRAPH, NULL, &reg));
+    FG_DO(new_tensor(t, reg, lib, &a, 1, out));
+    return settle_raises(t, FG_RAISES_METADATA, *out, "the operator");
+}
+
+static fg_flow
+check_index(fg_trace *t, fg_value **k, int *lib, bool *by_data)
+{
+    FG_DO(operand(t, k, lib, 0));
+    fg_value *v = *k;
+    if (v->kind == FG_V_TENSOR || v->kind == FG_V_LIST)
+        *by_data = true;
+    if (v->kind == FG_V_TUPLE)
+        for (int32_t i = 0; i < v->n; i++)
+            FG_DO(check_index(t, &v->items[i], lib, by_data));
+    if ((v->kind == FG_V_CONST || v->kind == FG_V_SCALAR) && (v->type == &PyUnicode_Type || v->type == &PyBytes_Type || v->type == &PyFloat_Type))
+        return fg_break(t, FG_BREAK_RAISES, "index of type %s", v->type->tp_name);
+    return FG_FLOW_OK;
+}
+
+fg_flow
+fg_tensor_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value **out)
+{
+    int lib = library(o);
+    fg_reg reg;
+    bool by_data = false;
+    fg_value *pair[2] = {o, k};
+    FG_DO(check_index(t, &pair[1], &lib, &by_data));
+    FG_DO(emit_op(t, FG_STEP_SUBSCR, by_data, NULL, NULL, pair, 2, FG_SF_GRAPH, NULL, &reg));
+    FG_DO(new_tensor(t, reg, lib, pair, 2, out));
+    return settle_raises(t, by_data ? FG_RAISES_DATA : FG_RAISES_METADATA, *out, "the subscript");
+}
+
+fg_flow
+fg_tensor_store_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value *v)
+{
+    int lib = library(o);
+    bool by_data = false;
+    fg_value *all[3] = {v, o, k};
+    FG_DO(operand(t, &all[0], &lib, 0));
+    FG_DO(check_index(t, &all[2], &lib, &by_data));
+    if (fg_is_covered(t))
+        return fg_break(t, FG_BREAK_MAY_RAISE_IN_TRY, "item assignment to an array");
+    fg_reg regs[3];
+    for (int i = 0; i < 3; i++)
+        FG_DO(fg_materialise(t, all[i], &regs[i]));
+    FG_DO(mark_mutated(t, o));
+    FG_DO(fg_emit(t, FG_STEP_STORE_SUBSCR, FG_SF_GRAPH | FG_SF_EFFECT | FG_SF_RAISES, 0, NULL, NULL, regs, 3, NULL));
+    if (lib == LIB_TORCH)
+        FG_SET(t, t->uses_torch, true);
+    return FG_FLOW_OK;
+}
+
+/* --- stand-ins */
+
+static fg_flow
+standin_object(fg_trace *t, fg_value *v, PyObject **out)
+{
+    switch ((fg_vkind)v->kind) {
+    case FG_V_TENSOR:
+        return fg_tensor_standin(t, v, out);
+    case FG_V_SCALAR:
+        FG_DO(fg_concrete(t, v));
+        /* fall through */
+    case FG_V_CONST:
+        *out = v->real;
+        return FG_FLOW_OK;
+    case FG_V_LIST:
+    case FG_V_TUPLE:
+    case FG_V_SLICE: {
+        PyObject *seq = fg_own(t, PyTuple_New(v->n)), *part;
+        if (seq == NULL)
+            return FG_FLOW_ERROR;
+        for (int32_t i = 0; i < v->n; i++) {
+            FG_DO(standin_object(t, v->items[i], &part));
+            PyTuple_SET_ITEM(seq, i, Py_NewRef(part));
+        }
+        if (v->kind == FG_V_LIST)
+            seq = fg_own(t, PySequence_List(seq));
+        else if (v->kind == FG_V_SLICE)
+            seq = fg_own(t, PySlice_New(PyTuple_GET_ITEM(seq, 0), PyTuple_GET_ITEM(seq, 1), v->n > 2 ? PyTuple_GET_ITEM(seq, 2) : NULL));
+        *out = seq;
+        return seq ? FG_FLOW_OK : FG_FLOW_ERROR;
+    }
+    default:
+        return fg_break(t, FG_BREAK_INFERENCE, "operand of type %s", v->type ? v->type->tp_name : "?");
+    }
+}
+
+static PyObject *
+operator_function(int op, int unary)
+{
+    static const char *const binary[] = {"add", "and_", "floordiv", "lshift", "matmul", "mul", "mod", "or_", "pow", "rshift", "sub", "truediv", "xor"};
+    static PyObject *module;
+    if (module == NULL && (module = PyImport_ImportModule("operator")) == NULL)
+        return NULL;
+    return PyObject_GetAttrString(module, !unary ? binary[op % 13] : op == FG_OP_UNARY_NEGATIVE ? "neg" : op == FG_OP_UNARY_INVERT ? "invert" : "pos");
+}
+
+static PyObject *
+compare_function(int op)
+{
+    static const char *const names[] = {"lt", "le", "eq", "ne", "gt", "ge"};
+    PyObject *module = PyImport_ImportModule("operator");
+    PyObject *f = module ? PyObject_GetAttrString(module, names[op]) : NULL;
+    Py_XDECREF(module);
+    return f;
+}
+
+static fg_flow
+infer_step(fg_trace *t, fg_value *v, const fg_step *step, PyObject **out)
+{
+    const fg_op_row *row = step->row;
+    if (row != NULL && (row->flags & (FG_OPF_DATA_OUTPUT | FG_OPF_CHANGES_META)))
+        return fg_break(t, FG_BREAK_DATA_DEPENDENT_SHAPE, "the result of %U", row->name);
+    if (row != NULL && (row->flags & FG_OPF_STATE))
+        return fg_break(t, FG_BREAK_INFERENCE, "%U changes hidden state", row->name);
+    if (step->op == FG_STEP_SUBSCR && step->arg)
+        return fg_break(t, FG_BREAK_DATA_DEPENDENT_SHAPE, "the result of an index array or mask");
+    if (v->n > 32)
+        return fg_break(t, FG_BREAK_INFERENCE, "too many operands");
+    PyObject *args[33], *callable = NULL, *result = NULL;
+    for (int32_t i = 0; i < v->n; i++)
+        FG_DO(standin_object(t, v->items[i], &args[i]));
+    int unsupported = 0;
+    size_t nkw = step->kwnames ? (size_t)PyTuple_GET_SIZE(step->kwnames) : 0;
+    fg_status st = FG_OK;
+    switch ((fg_step_op)step->op) {
+    case FG_STEP_BINARY:
+        if (step->arg >= 13) { /* in place: the left operand's own metadata, where it is an array */
+            *out = args[0];
+            return FG_FLOW_OK;
+        }
+        callable = operator_function(step->arg, 0);
+        break;
+    case FG_STEP_UNARY:
+        callable = operator_function(step->arg, 1);
+        break;
+    case FG_STEP_COMPARE:
+        callable = compare_function(step->arg);
+        break;
+    case FG_STEP_SUBSCR:
+        result = PyObject_GetItem(args[0], args[1]);
+        break;
+    case FG_STEP_ATTR:
+        result = PyObject_GetAttr(args[0], step->name);
+        break;
+    case FG_STEP_CALL:
+        callable = Py_NewRef(t->ir.regs[step->args[0]].object);
+        break;
+    case FG_STEP_CALL_METHOD:
+        st = fg_standin_method(step->name, args, (size_t)v->n - nkw, step->kwnames, &result, &unsupported);
+        break;
+    case FG_STEP_UNPACK:
+        result = PySequence_GetItem(args[0], (Py_ssize_t)v->cap);
+        break;
+    default:
+        return fg_break(t, FG_BREAK_INFERENCE, "step");
+    }
+    if (callable != NULL) {
+        st = fg_standin_call(callable, args, (size_t)v->n - nkw, step->kwnames, &result, &unsupported);
+        Py_DECREF(callable);
+    }
+    if (unsupported)
+        return fg_break(t, FG_BREAK_INFERENCE, "too large to infer");
+    if (st != FG_OK || result == NULL)
+        return fg_break_on_error(t, PyErr_Occurred() ? FG_BREAK_RAISES : FG_BREAK_INFERENCE, "inferring the metadata of an operation");
+    *out = fg_own(t, result);
+    return *out ? FG_FLOW_OK : FG_FLOW_ERROR;
+}
+
+/* A chain of operations is inferred from its inputs on; the recursion is as deep as the chain, so its first part is done by a worklist. */
+static fg_flow
+standin_now(fg_trace *t, fg_value *v)
+{
+    PyObject *made;
+    if (v->step >= 0) {
+        fg_step step = t->ir.steps[v->step];
+        FG_DO(infer_step(t, v, &step, &made));
+    } else {
+        const fg_tensor_adaptor *adaptor = v->type ? fg_tensor_adaptor_find(v->type) : NULL;
+        fg_tensor_meta meta;
+        const char *why;
+        if (v->is_scalar && v->real != NULL) {
+            made = v->real; /* immutable; its value does not decide metadata */
+        } else {
+            if (adaptor == NULL || v->real == NULL || adaptor->read(adaptor, v->real, &meta, &why) != 1)
+                return fg_break(t, FG_BREAK_INFERENCE, "an input's metadata");
+            if (fg_standin_new(&meta, &made) != FG_OK)
+                return fg_break_on_error(t, FG_BREAK_INFERENCE, "stand-in");
+            if (fg_own(t, made) == NULL)
+                return FG_FLOW_ERROR;
+        }
+    }
+    v->standin = made;
+    return FG_FLOW_OK;
+}
+
+fg_flow
+fg_tensor_standin(fg_trace *t, fg_value *v, PyObject **out)
+{
+    size_t cap = 64, n = 0;
+    fg_value **todo = fg_arena_alloc(&t->arena, cap * sizeof *todo);
+    if (todo == NULL)
+        return fg_nomem();
+    todo[n++] = v;
+    while (n > 0) {
+        fg_value *at = todo[n - 1];
+        if (at->standin != NULL) {
+            n--;
+            continue;
+        }
+        size_t before = n;
+        for (int32_t i = 0; at->step >= 0 && i < at->n; i++)
+            if (at->items[i]->kind == FG_V_TENSOR && at->items[i]->standin == NULL && at->items[i] != at) {
+                if (n == cap) {
+                    fg_value **more = fg_arena_alloc(&t->arena, 2 * cap * sizeof *more);
+                    if (more == NULL)
+                        return fg_nomem();
+                    memcpy(more, todo, cap * sizeof *todo);
+                    todo = more;
+                    cap *= 2;
+                }
+                todo[n++] = at->items[i];
+            }
+        if (n == before) {
+            FG_DO(standin_now(t, at));
+            n--;
+        }
+    }
+    *out = v->standin;
+    return FG_FLOW_OK;
+}
+
+/* --- attributes, functions, methods */
+
+static fg_flow
+meta_result(fg_trace *t, PyObject *result, fg_value **out)
+{
+    if (result == NULL)
+        return fg_break_on_error(t, FG_BREAK_RAISES, "metadata");
+    if (fg_own(t, result) == NULL)
+        return FG_FLOW_ERROR;
+    if (!fg_is_fold_const(result) && !fg_py_is_library_constant(Py_TYPE(result)) && !PyType_Check(result))
+        return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "metadata of type %s", Py_TYPE(result)->tp_name);
+    return (*out = fg_value_const(t, result)) ? FG_FLOW_OK : FG_FLOW_ERROR;
+}
+
+/* The object whose metadata stands for the value's: the input itself while nothing could have changed it, else a stand-in. */
+static fg_flow
+metadata_of(fg_trace *t, fg_value *v, PyObject **out)
+{
+    if (v->real != NULL && v->step < 0 && !(v->is_mutated && library(v) == LIB_TORCH)) {
+        *out = v->real;
+        return FG_FLOW_OK;
+    }
+    if (v->is_mutated && library(v) == LIB_TORCH)
+        return fg_break(t, FG_BREAK_INFERENCE, "metadata of a tensor that was changed in place");
+    return fg_tensor_standin(t, v, out);
+}
+
+fg_flow
+fg_tensor_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
+{
+    const fg_op_row *row = fg_op_find_member(member_type(o), name);
+    if (row == NULL)
+        return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "array attribute '%U'", name);
+    if (!row->is_attribute) {
+        fg_value *m = fg_value_new(t, FG_V_METHOD);
+        if (m == NULL || (m->a = fg_value_const(t, Py_None)) == NULL)
+            return FG_FLOW_ERROR;
+        m->b = o;
+        m->key = name;
+        *out = m;
+        return FG_FLOW_OK;
+    }
+    if (row->result == FG_RESULT_META) {
+        PyObject *of;
+        FG_DO(metadata_of(t, o, &of));
+        return meta_result(t, PyObject_GetAttr(of, name), out);
+    }
+    if (row->result != FG_RESULT_TENSOR)
+        return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "array attribute '%U'", name);
+    fg_reg reg;
+    FG_DO(emit_op(t, FG_STEP_ATTR, 0, name, NULL, &o, 1, FG_SF_GRAPH, row, &reg));
+    FG_DO(new_tensor(t, reg, library(o), &o, 1, out));
+    return settle_raises(t, (fg_op_raises)row->raises, *out, "the attribute");
+}
+
+/* Python scalar taken out of a tensor: known type, unknown value. */
+static fg_flow
+scalar_result(fg_trace *t, fg_value *maker, fg_reg reg, fg_value **out)
+{
+    fg_value *probe = fg_value_new(t, FG_V_TENSOR);
+    PyObject *standin = NULL;
+    if (probe == NULL)
+        return FG_FLOW_ERROR;
+    *probe = *maker;
+    fg_trace_mark mark = fg_trace_mark_get(t);
+    fg_flow flow = fg_tensor_standin(t, probe, &standin);
+    if (flow == FG_FLOW_ERROR)
+        return flow;
+    if (flow == FG_FLOW_BREAK)
+        fg_trace_rewind(t, mark);
+    bool is_scalar = standin != NULL && fg_is_scalar_type(Py_TYPE(standin));
+    fg_value *v = fg_value_step(t, is_scalar ? FG_V_SCALAR : FG_V_OPAQUE, reg, is_scalar ? Py_TYPE(standin) : NULL, NULL);
+    if (v == NULL)
+        return FG_FLOW_ERROR;
+    *out = v;
+    return FG_FLOW_OK;
+}
+
+static fg_flow
+check_row(fg_trace *t, const fg_op_row *row)
+{
+    if (row->flags & FG_OPF_CHANGES_META)
+        return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U changes metadata in place", row->name);
+    if (row->flags & FG_OPF_NEEDS_FRAME)
+        return fg_break(t, FG_BREAK_FRAME_INSPECTION, "%U looks at the calling frame", row->name);
+    return FG_FLOW_OK;
+}
+
+/* The value that an operation writes and gives back: out= or its first argument. NULL: none. */
+static fg_flow
+written_value(fg_trace *t, const fg_op_row *row, PyObject *callable, fg_value **args, int32_t n, PyObject *kwnames, fg_value **written, bool *returns_it)
+{
+    Py_ssize_t nkw = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+    *written = NULL;
+    *returns_it = false;
+    if (row->flags & FG_OPF_MUTATES_FIRST) {
+        if (n - nkw < 1)
+            return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U without a positional argument", row->name);
+        *written = args[0];
+        *returns_it = row->result == FG_RESULT_SELF;
+        return FG_FLOW_OK;
+    }
+    for (Py_ssize_t i = 0; i < nkw; i++)
+        if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, i), "out") == 0) {
+            fg_value *out = args[n - nkw + i];
+            FG_DO(fg_look(t, &out));
+            if (out->kind == FG_V_CONST && out->real == Py_None)
+                return FG_FLOW_OK;
+            if (out->kind != FG_V_TENSOR)
+                return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U with out= of several arrays", row->name);
+            *written = out;
+            *returns_it = true;
+            return FG_FLOW_OK;
+        }
+    if (callable != NULL && fg_py_is_ufunc(callable)) {
+        int nin = fg_py_ufunc_nin(callable);
+        if (n - nkw > nin)
+            return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U with a positional output", row->name);
+    } else if ((row->flags & FG_OPF_OUT_KEYWORD) && callable != NULL && library(args[0]) == LIB_NUMPY) {
+        /* array functions may take out= by position too: only their own signature knows */
+        for (int32_t i = 1; i < n - (int32_t)nkw; i++)
+            if (args[i]->kind == FG_V_TENSOR && i >= 2)
+                return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U with a third array by position", row->name);
+    }
+    return FG_FLOW_OK;
+}
+
+static fg_flow
+finish_op(fg_trace *t, const fg_op_row *row, fg_reg reg, int lib, fg_value **args, int32_t n, fg_value *written, bool returns_it, fg_value **out)
+{
+    if (written != NULL) {
+        if (fg_is_covered(t))
+            return fg_break(t, FG_BREAK_MAY_RAISE_IN_TRY, "%U writes an array", row->name);
+        FG_DO(mark_mutated(t, written));
+        t->ir.steps[t->ir.n_steps - 1].flags |= FG_SF_EFFECT;
+        if (returns_it) {
+            *out = written;
+            return FG_FLOW_OK;
+        }
+    }
+    if (row->flags & FG_OPF_STATE)
+        t->ir.steps[t->ir.n_steps - 1].flags |= FG_SF_EFFECT;
+    if (lib == LIB_TORCH)
+        FG_SET(t, t->uses_torch, true);
+    switch ((fg_op_result)row->result) {
+    case FG_RESULT_TENSOR:
+    case FG_RESULT_SELF:
+        FG_DO(new_tensor(t, reg, lib, args, n, out));
+        return settle_raises(t, (fg_op_raises)row->raises, *out, "the operation");
+    case FG_RESULT_NONE:
+        t->ir.steps[t->ir.n_steps - 1].flags |= FG_SF_EFFECT;
+        if (fg_is_covered(t))
+            return fg_break(t, FG_BREAK_MAY_RAISE_IN_TRY, "%U", row->name);
+        return (*out = fg_value_const(t, Py_None)) ? FG_FLOW_OK : FG_FLOW_ERROR;
+    case FG_RESULT_SCALAR: {
+        fg_value maker = {.kind = FG_V_TENSOR, .acc = -1, .node = FG_NODE_NONE, .reg = reg, .step = t->ir.regs[reg].index, .items = args, .n = n};
+        if (fg_is_covered(t))
+            return fg_break(t, FG_BREAK_MAY_RAISE_IN_TRY, "%U", row->name);
+        t->ir.steps[t->ir.n_steps - 1].flags &= (uint8_t)~FG_SF_GRAPH;
+        return scalar_result(t, &maker, reg, out);
+    }
+    case FG_RESULT_TENSORS: {
+        PyObject *standin;
+        FG_DO(new_tensor(t, reg, lib, args, n, out));
+        fg_value *whole = *out;
+        FG_DO(fg_tensor_standin(t, whole, &standin));
+        if (!PyTuple_CheckExact(standin) && !PyList_CheckExact(standin))
+            return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "%U gives a %s", row->name, Py_TYPE(standin)->tp_name);
+        Py_ssize_t count = PySequence_Fast_GET_SIZE(standin);
+        fg_value **items = fg_arena_alloc(&t->arena, (size_t)(count ? count : 1) * sizeof *items);
+        if (items == NULL)
+            return fg_nomem();
+        FG_DO(fg_tensor_unpack(t, whole, (int32_t)count, items));
+        *out = fg_value_seq(t, PyTuple_CheckExact(standin) ? FG_V_TUPLE : FG_V_LIST, items, (int32_t)count);
+        if (*out == NULL)
+            return FG_FLOW_ERROR;
+        return FG_FLOW_OK;
+    }
+    case FG_RESULT_META:
+    case FG_RESULT_OTHER:
+        break;
+    }
+    return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U", row->name);
+}
+
+fg_flow
+fg_tensor_call(fg_trace *t, const fg_op_row *row, PyObject *callable, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out)
+{
+    fg_value *written;
+    bool returns_it;
+    int lib = PyUnicode_GET_LENGTH(row->name) > 5 && PyUnicode_READ_CHAR(row->name, 0) == 't' ? LIB_TORCH : LIB_NUMPY;
+    FG_DO(check_row(t, row));
+    for (int32_t i = 0; i < n; i++)
+        FG_DO(operand(t, &args[i], &lib, 0));
+    if (row->result == FG_RESULT_META) {
+        PyObject *stack[16], *result;
+        Py_ssize_t nkw = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+        if (n > 16)
+            return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U with %d arguments", row->name, n);
+        for (int32_t i = 0; i < n; i++)
+            FG_DO(args[i]->kind == FG_V_TENSOR ? metadata_of(t, args[i], &stack[i]) : standin_object(t, args[i], &stack[i]));
+        result = PyObject_Vectorcall(callable, stack, (size_t)(n - nkw), kwnames);
+        return meta_result(t, result, out);
+    }
+    FG_DO(written_value(t, row, callable, args, n, kwnames, &written, &returns_it));
+    fg_value *head = fg_value_const(t, callable);
+    fg_value **all = fg_arena_alloc(&t->arena, (size_t)(n + 1) * sizeof *all);
+    fg_reg reg;
+    if (head == NULL || all == NULL)
+        return fg_nomem();
+    all[0] = head;
+    memcpy(all + 1, args, (size_t)n * sizeof *args);
+    FG_DO(emit_op(t, FG_STEP_CALL, 0, NULL, kwnames, all, n + 1, FG_SF_GRAPH, row, &reg));
+    return finish_op(t, row, reg, lib, all + 1, n, written, returns_it, out);
+}
+
+fg_flow
+fg_tensor_method(fg_trace *t, fg_value *self, PyObject *name, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out)
+{
+    const fg_op_row *row = fg_op_find_member(member_type(self), name);
+    fg_value **all = fg_arena_alloc(&t->arena, (size_t)(n + 1) * sizeof *all);
+    fg_value *written;
+    bool returns_it;
+    int lib = library(self);
+    fg_reg reg;
+    if (all == NULL)
+        return fg_nomem();
+    if (row == NULL || row->is_attribute)
+        return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "array method '%U'", name);
+    FG_DO(check_row(t, row));
+    all[0] = self;
+    for (int32_t i = 0; i < n; i++) {
+        all[i + 1] = args[i];
+        FG_DO(operand(t, &all[i + 1], &lib, 0));
+    }
+    if (row->result == FG_RESULT_META) {
+        PyObject *stack[16];
+        Py_ssize_t nkw = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+        if (n > 15)
+            return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U with %d arguments", row->name, n);
+        FG_DO(metadata_of(t, self, &stack[0]));
+        for (int32_t i = 1; i <= n; i++)
+            FG_DO(all[i]->kind == FG_V_TENSOR ? metadata_of(t, all[i], &stack[i]) : standin_object(t, all[i], &stack[i]));
+        return meta_result(t, PyObject_VectorcallMethod(name, stack, (size_t)(n + 1 - nkw), kwnames), out);
+    }
+    FG_DO(written_value(t, row, NULL, all, n + 1, kwnames, &written, &returns_it));
+    FG_DO(emit_op(t, FG_STEP_CALL_METHOD, 0, name, kwnames, all, n + 1, FG_SF_GRAPH, row, &reg));
+    return finish_op(t, row, reg, lib, all, n + 1, written, returns_it, out);
+}
+
+fg_flow
+fg_tensor_len(fg_trace *t, fg_value *o, int64_t *len)
+{
+    PyObject *of;
+    FG_DO(metadata_of(t, o, &of));
+    *len = PyObject_Size(of);
+    return *len < 0 ? fg_break_on_error(t, FG_BREAK_RAISES, "len") : FG_FLOW_OK;
+}
+
+fg_flow
+fg_tensor_unpack(fg_trace *t, fg_value *o, int32_t n, fg_value **out)
+{
+    fg_reg from;
+    int32_t site = fg_site_here(t);
+    FG_DO(fg_materialise(t, o, &from));
+    if (fg_is_covered(t)) {
+        int64_t len;
+        FG_DO(fg_tensor_len(t, o, &len));
+        if (len != n)
+            return fg_break(t, FG_BREAK_RAISES, "%lld rows to unpack, %d expected", (long long)len, n);
+    }
+    fg_step *step = site < 0 ? NULL : fg_ir_step_add(&t->ir, FG_STEP_UNPACK, &from, 1, n);
+    if (step == NULL)
+        return fg_nomem();
+    step->flags = FG_SF_GRAPH | FG_SF_RAISES;
+    step->site = site;
+    fg_reg first = step->result;
+    for (int32_t i = 0; i < n; i++) {
+        FG_DO(new_tensor(t, first + i, library(o), &o, 1, &out[i]));
+        out[i]->cap = i; /* which one it is, for inference */
+    }
+    return FG_FLOW_OK;
+}
