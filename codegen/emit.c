@@ -85,7 +85,8 @@ emit_segment_exit(fg_emit_state *e)
         fg_reg reg = ir->exit.slots[i];
         if (reg != FG_REG_NONE && is_unchanged(e, reg, i, ir->input_slots))
             continue;
-        if (reg == FG_REG_NONE && ir->unbound_at_start[i])
+        bool is_free = ((unsigned char *)PyBytes_AS_STRING(ir->root->code->co_localspluskinds))[i] & 0x80;
+        if (is_free || (reg == FG_REG_NONE && ir->unbound_at_start[i]))
             continue;
         PyObject *number = PyLong_FromLong(reg == FG_REG_NONE ? ~i : i);
         if (number == NULL || PyList_Append(slots, number) < 0) {
@@ -171,6 +172,14 @@ fg_emit_target(const fg_emit_input *input, PyCodeObject **out, uint8_t *uses_clo
         FG_TRY(emit_segment_exit(&e));
     FG_TRY(fg_emit_handlers(&e));
     FG_TRY(assemble(&e, is_host, out));
+#ifdef FRAMEGATE_DEBUG
+    const char *why;
+    if ((st = fg_verify_code(*out, &why)) != FG_OK) {
+        fprintf(stderr, "framegate: generated code is wrong: %s\n", why);
+        Py_CLEAR(*out);
+        goto fail;
+    }
+#endif
     *uses_closure = is_host && PyTuple_GET_SIZE(e.freevars) > 0;
 fail:
     Py_XDECREF(e.owned);

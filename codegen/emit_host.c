@@ -12,9 +12,12 @@
  * A segment reads and writes this frame's locals itself (segment.h). Rules:
  *  1. A stub stands on the edge from an instruction that may break to the next one, never inside an exception handler, and has no handler of its own.
  *  2. Every instruction that may run Python has an arm in the dispatch, so that a segment can end there; what has none goes through the chain.
+ *  4. The stack of the body holds values only, as segments read it and arms build it: no method pairs, no NULLs across a resume point.
  *  3. The body keeps the user's order, so an edge that falls through does so here.
  */
 #include "codegen/emit_private.h"
+
+#include "codegen/traceback.h"
 
 #include <string.h>
 
@@ -29,6 +32,7 @@ typedef struct fg_host {
     int32_t *arm;        /* where its arm stands, -1 */
     uint8_t *is_breaker; /* a resume stub follows it */
     int32_t id_slot, payload_slot;
+    int32_t strip_handler; /* of calls to segments and chains: takes this frame's entry out of the traceback */
     int32_t dispatch;    /* output index, -1 until emitted */
     struct fg_patch {
         int32_t from, to_instr; /* output index; instruction index (a body jump) */
@@ -133,10 +137,22 @@ reach(fg_host *h, int32_t from)
     return FG_OK;
 }
 
+/* Keyword names and their call are one real instruction: it begins at the names. */
 static bool
-may_break(const fg_instr *in)
+is_names(const fg_icode *root, int32_t i)
 {
+    return root->instrs[i].op == FG_OP_LOAD_CONST && i + 1 < root->n_instrs && root->instrs[i + 1].op == FG_OP_CALL_KW;
+}
+
+static bool
+may_break(const fg_icode *root, int32_t i)
+{
+    const fg_instr *in = &root->instrs[i];
+    if (is_names(root, i))
+        return true;
     switch ((fg_cop)in->op) {
+    case FG_OP_CALL_KW:
+        return false;
     case FG_OP_RESUME: case FG_OP_JUMP: case FG_OP_PUSH_EXC_INFO: case FG_OP_POP_EXCEPT: case FG_OP_CHECK_EXC_MATCH: case FG_OP_RERAISE:
     case FG_OP_RETURN_VALUE: case FG_OP_RAISE_VARARGS:
         return false;
@@ -196,7 +212,9 @@ emit_stub(fg_host *h, int32_t pc)
     e->where = &h->root->instrs[pc];
     e->handler = -1;
     FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, segment));
+    e->handler = h->strip_handler;
     FG_TRY(fg_emit_op(e, FG_OP_CALL, 0, NULL));
+    e->handler = -1;
     FG_TRY(fg_emit_op(e, FG_OP_COPY, 1, NULL));
     h->outs[h->n_outs].depth = depth;
     FG_TRY(fg_emit_jump(e, FG_OP_JUMP_IF_NOT_NONE, &h->outs[h->n_outs].from));
@@ -255,7 +273,7 @@ emit_dispatch(fg_host *h)
         return FG_ERR_NOMEM;
     for (int32_t i = 0; i < h->root->n_instrs; i++) {
         tests[i] = -1;
-        if (!h->reached[i] || h->exc_depth[i] != 0 || !may_break(&h->root->instrs[i]) || (n_arms >= MAX_ARMS && !h->is_breaker[i]))
+        if (!h->reached[i] || h->exc_depth[i] != 0 || !may_break(h->root, i) || (n_arms >= MAX_ARMS && !h->is_breaker[i] && !is_names(h->root, i)))
             continue;
         PyObject *id = fg_emit_own(e, PyLong_FromLong(i + 1));
         if (id == NULL)
@@ -272,8 +290,19 @@ emit_dispatch(fg_host *h)
     FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, chain));
     FG_TRY(fg_emit_op(e, FG_OP_LOAD_FAST, h->id_slot, NULL));
     FG_TRY(fg_emit_op(e, FG_OP_LOAD_FAST, h->payload_slot, NULL));
+    e->handler = h->strip_handler;
     FG_TRY(fg_emit_op(e, FG_OP_CALL, 2, NULL));
+    e->handler = -1;
     FG_TRY(fg_emit_op(e, FG_OP_RETURN_VALUE, 0, NULL));
+    PyObject *strip = fg_emit_own(e, fg_traceback_strip_function());
+    if (strip == NULL)
+        return FG_ERR_PYTHON;
+    e->handlers[h->strip_handler].target = e->n_out;
+    FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, strip));
+    FG_TRY(fg_emit_op(e, FG_OP_COPY, 2, NULL));
+    FG_TRY(fg_emit_op(e, FG_OP_CALL, 1, NULL));
+    FG_TRY(fg_emit_op(e, FG_OP_POP_TOP, 0, NULL));
+    FG_TRY(fg_emit_op(e, FG_OP_RERAISE, 0, NULL));
     e->out[to_return].target = e->n_out;
     FG_TRY(fg_emit_op(e, FG_OP_LOAD_FAST, h->payload_slot, NULL));
     FG_TRY(fg_emit_op(e, FG_OP_RETURN_VALUE, 0, NULL));
@@ -299,7 +328,7 @@ emit_body(fg_host *h)
     fg_emit_state *e = h->e;
     fg_status st;
     int32_t n_stubs = 0, *handler_of = fg_arena_alloc(e->arena, (size_t)(h->root->n_handlers + 1) * sizeof *handler_of);
-    fg_handler *handlers = fg_arena_alloc(e->arena, (size_t)(e->n_handlers + h->root->n_handlers + 1) * sizeof *handlers);
+    fg_handler *handlers = fg_arena_alloc(e->arena, (size_t)(e->n_handlers + h->root->n_handlers + 2) * sizeof *handlers);
     if (handler_of == NULL || handlers == NULL)
         return FG_ERR_NOMEM;
     if (e->n_handlers)
@@ -309,15 +338,19 @@ emit_body(fg_host *h)
         handler_of[i] = e->n_handlers;
         handlers[e->n_handlers++] = h->root->handlers[i];
     }
+    h->strip_handler = e->n_handlers;
+    handlers[e->n_handlers++] = (fg_handler){.target = -1, .depth = 0, .lasti = 0};
     e->cap_handlers = e->n_handlers;
     for (int32_t i = 0; i < h->root->n_instrs; i++) {
         if (!h->reached[i])
             continue;
         const fg_instr *in = &h->root->instrs[i];
         h->at[i] = e->n_out;
+        if (in->op == FG_OP_CALLEE)
+            continue; /* rule 4: the assembler finds a form of the call that needs no NULL below */
         e->where = in;
         e->handler = in->handler >= 0 ? handler_of[in->handler] : -1;
-        FG_TRY(fg_emit_op(e, (fg_cop)in->op, in->arg, in->obj));
+        FG_TRY(fg_emit_op(e, in->op == FG_OP_LOAD_METHOD ? FG_OP_LOAD_ATTR : (fg_cop)in->op, in->arg, in->obj));
         fg_instr *copy = &e->out[e->n_out - 1];
         copy->flags = in->flags;
         switch ((fg_cop)in->op) {
@@ -417,8 +450,11 @@ fg_emit_host(fg_emit_state *e)
     FG_TRY(reach(&h, e->ir->exit.pc));
     int32_t calls = 0;
     for (int32_t i = 0; i < root->n_instrs; i++)
-        if (h.reached[i] && h.exc_depth[i] == 0 && may_break(&root->instrs[i]))
-            h.is_breaker[i] = i == e->ir->exit.pc || e->input->maker->is_known_break(e->input->maker->context, i) || (is_call(&root->instrs[i]) && calls++ < MAX_STUBS / 2);
+        if (h.reached[i] && h.exc_depth[i] == 0 && may_break(root, i)) {
+            int32_t at = is_names(root, i) ? i + 1 : i; /* the stub stands behind the call */
+            h.is_breaker[at] = i == e->ir->exit.pc || e->input->maker->is_known_break(e->input->maker->context, i) ||
+                               (is_call(&root->instrs[at]) && calls++ < MAX_STUBS / 2);
+        }
     int32_t enter;
     FG_TRY(fg_emit_jump(e, FG_OP_JUMP, &enter));
     FG_TRY(emit_body(&h));
@@ -426,6 +462,8 @@ fg_emit_host(fg_emit_state *e)
     if (h.n_outs > 0) {
         FG_TRY(emit_outs(&h));
         FG_TRY(emit_dispatch(&h));
+    } else {
+        e->handlers[h.strip_handler].target = h.at[e->ir->exit.pc]; /* nobody's */
     }
     e->handler = -1;
     return FG_OK;

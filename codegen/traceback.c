@@ -1,6 +1,7 @@
 #include "codegen/traceback.h"
 
 #include "runtime/cpython/frame.h"
+#include <frameobject.h>
 
 PyObject *
 fg_traceback_chain(const fg_ir *ir, int32_t site)
@@ -52,5 +53,30 @@ fg_traceback_function(void)
     static PyObject *function;
     if (function == NULL)
         function = PyCFunction_New(&complete_def, NULL);
+    return Py_XNewRef(function);
+}
+
+static PyObject *
+strip(PyObject *module, PyObject *exception)
+{
+    (void)module;
+    PyObject *tb = PyExceptionInstance_Check(exception) ? PyException_GetTraceback(exception) : NULL;
+    if (tb != NULL) {
+        PyObject *next = (PyObject *)((PyTracebackObject *)tb)->tb_next;
+        if (next != NULL && PyException_SetTraceback(exception, next) < 0)
+            PyErr_Clear();
+        Py_DECREF(tb);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef strip_def = {"strip_traceback", strip, METH_O, NULL};
+
+PyObject *
+fg_traceback_strip_function(void)
+{
+    static PyObject *function;
+    if (function == NULL)
+        function = PyCFunction_New(&strip_def, NULL);
     return Py_XNewRef(function);
 }

@@ -10,5 +10,7 @@
 
 FG_NEW PyObject *fg_traceback_chain(const fg_ir *ir, int32_t site);
 FG_NEW PyObject *fg_traceback_function(void);
+/* strip(exception): drops the entry of the running frame, which only called a segment or a chain: the user's line is in the entry below. */
+FG_NEW PyObject *fg_traceback_strip_function(void);
 
 #endif

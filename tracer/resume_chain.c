@@ -1,3 +1,4 @@
+#define PY_SSIZE_T_CLEAN
 #include "tracer/resume_chain.h"
 
 #include <string.h>

@@ -112,11 +112,10 @@ find_special(fg_trace *t, fg_value *o, const char *prefix, const char *name, fg_
     *out = NULL;
     if (o->kind != FG_V_OBJECT)
         return FG_FLOW_OK;
-    PyObject *text = fg_own(t, PyUnicode_FromFormat("__%s%s__", prefix, name));
-    if (text == NULL)
-        return FG_FLOW_ERROR;
-    PyUnicode_InternInPlace(&text);
-    if (fg_keep(t, text) == NULL)
+    PyObject *text = PyUnicode_FromFormat("__%s%s__", prefix, name);
+    if (text != NULL)
+        PyUnicode_InternInPlace(&text);
+    if (fg_own(t, text) == NULL)
         return FG_FLOW_ERROR;
     fg_value *type;
     FG_DO(fg_object_type(t, o, &type));

@@ -120,6 +120,10 @@ exit_break(fg_trace *t)
     exit->value = FG_REG_NONE;
     exit->pc = f->pc;
     exit->depth = f->sp;
+    if (f->icode->instrs[f->pc].op == FG_OP_CALL_KW) { /* with the keyword names before it, it is one instruction of the host */
+        exit->pc--;
+        exit->depth--;
+    }
     exit->slots = fg_arena_alloc(&t->arena, (size_t)(f->n_locals + 1) * sizeof *exit->slots);
     exit->stack = fg_arena_alloc(&t->arena, (size_t)(f->sp + 1) * sizeof *exit->stack);
     if (exit->slots == NULL || exit->stack == NULL)
@@ -130,7 +134,7 @@ exit_break(fg_trace *t)
         if (f->locals[i] != NULL && !is_free)
             FG_DO(fg_materialise(t, f->locals[i], &exit->slots[i]));
     }
-    for (int32_t i = 0; i < f->sp; i++)
+    for (int32_t i = 0; i < exit->depth; i++)
         FG_DO(fg_materialise(t, f->stack[i], &exit->stack[i]));
     return FG_FLOW_OK;
 }

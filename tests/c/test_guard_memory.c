@@ -126,10 +126,11 @@ static void every_allocation_may_fail(void **state)
     (void)state;
 
     for (n = 1; n < 5000; n++) {
-        size_t before = fg_failing_live_blocks();
-        fg_failing_arm(n);
+        size_t before = alloc_failing_living();
+        alloc_failing_at(n);
         fg_status st = run_everything(args, &hits);
-        int reached = fg_failing_disarm();
+        int reached = alloc_failing_fired();
+        alloc_failing_at(0);
         if (st == FG_OK) {
             assert_null(PyErr_Occurred());
             assert_int_equal(hits, 1);
@@ -140,7 +141,7 @@ static void every_allocation_may_fail(void **state)
             assert_int_equal(st, FG_ERR_NOMEM);
             assert_null(PyErr_Occurred());
         }
-        assert_int_equal(fg_failing_live_blocks(), before);
+        assert_int_equal(alloc_failing_living(), before);
         if (!reached) {
             assert_int_equal(st, FG_OK);
             break;
@@ -235,7 +236,7 @@ static void pending_exception_survives_an_evaluation(void **state)
 static int start(void **state)
 {
     (void)state;
-    fg_failing_install();
+    alloc_failing_install();
     Py_Initialize();
     namespace = PyDict_New();
     PyDict_SetItemString(namespace, "__builtins__", PyEval_GetBuiltins());

@@ -211,10 +211,9 @@ static int32_t lower_group(fg_lowering *l, int32_t i)
         return n;
     }
     case FG_OP_CONVERT_VALUE:
-        if (!follows(a, i + 1, FG_OP_FORMAT_SIMPLE))
-            return 0;
+        /* Alone (a jump leads between the two) it is formatted as well, which leaves the str that a conversion gives as it is. */
         put(l, i, FG_RAW_FORMAT_VALUE, instr->arg);
-        return 2;
+        return follows(a, i + 1, FG_OP_FORMAT_SIMPLE) ? 2 : 1;
     case FG_OP_SWAP:
         if (instr->arg != 2 || !follows(a, i + 1, FG_OP_CONVERT_VALUE) || !follows(a, i + 2, FG_OP_SWAP) || instr[2].arg != 2 ||
             !follows(a, i + 3, FG_OP_FORMAT_WITH_SPEC))
