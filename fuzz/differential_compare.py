@@ -55,7 +55,9 @@ class _Walk:
         if simple is not None:
             return simple(obj)
         if kind is float:
-            return ("float", _pack(obj), self.number(obj)[0])
+            return ("float", _pack(obj))
+        if kind is tuple and all(type(item) in _SIMPLE or type(item) is float for item in obj):
+            return ("tuple", [self(item) for item in obj])  # an immutable value, as the scalars: which object it is means nothing
         n, again = self.number(obj)
         if again:
             return ("again", n)

@@ -690,6 +690,11 @@ fg_status fg_program_build(const fg_desc *const *descs, size_t n, const fg_progr
     for (uint32_t i = 0; i < n; i++)
         FG_TRY(merge_desc(&b, i));
     FG_TRY(emit_all(&b));
+    fg_program *made = b.program;
+    if (made->any_impure || made->n_words > 1 || (made->single && made->entries[0].never))
+        made->way = FG_WAY_ANY;
+    else
+        made->way = made->single ? FG_WAY_ONE : FG_WAY_WORD;
     *out = b.program;
     b.program = NULL;
 fail:

@@ -283,48 +283,47 @@ static fg_eval_result eval_impure(const fg_program *program, const fg_view *view
     }
 }
 
-fg_eval_result fg_program_eval(const fg_program *program, const fg_view *view, const uint16_t *order, const uint64_t *usable,
-                               PyObject **inputs, fg_eval *out)
+/* Up to 64 entries, none impure. */
+static __attribute__((noinline)) fg_eval_result eval_word(const fg_program *program, const fg_view *view, const uint16_t *order,
+                                                          const uint64_t *usable, PyObject **inputs, fg_eval *out)
 {
-    if (program->single && !program->any_impure) {
-        /* The usual case. */
-        const fg_entry *entry = &program->entries[0];
-        if (entry->desc->dead || entry->never || (usable != NULL && !(usable[0] & 1)))
-            return FG_EVAL_MISS;
-        int ok = run_one(program, view, inputs);
-        if (ok <= 0)
-            return ok < 0 ? (PyErr_NoMemory(), FG_EVAL_ERROR) : FG_EVAL_MISS;
-        *out = (fg_eval){.n_inputs = entry->n_outputs};
+    PyObject **regs = inputs + program->max_outputs;
+    uint64_t alive = program->all[0];
+
+    if (usable != NULL)
+        alive &= usable[0];
+    if (alive == 0)
+        return FG_EVAL_MISS;
+    int ok = run_word(program, view, regs, &alive);
+    if (ok <= 0)
+        return ok < 0 ? (PyErr_NoMemory(), FG_EVAL_ERROR) : FG_EVAL_MISS;
+    while (alive != 0) {
+        uint32_t index = (alive & (alive - 1)) == 0 ? (uint32_t)__builtin_ctzll(alive) : pick(program, &alive, order);
+        const fg_entry *entry = &program->entries[index];
+        if (entry->desc->dead) {
+            bit_clear(&alive, index);
+            continue;
+        }
+        for (uint32_t i = 0; i < entry->n_outputs; i++)
+            inputs[i] = regs[entry->outputs[i]];
+        out->winner = index;
+        out->n_inputs = entry->n_outputs;
+        out->held = NULL;
+        out->n_held = 0;
         return FG_EVAL_HIT;
     }
-    if (program->any_impure && is_running(program))
-        return FG_EVAL_BUSY;
+    return FG_EVAL_MISS;
+}
 
+static __attribute__((noinline)) fg_eval_result eval_any(const fg_program *program, const fg_view *view, const uint16_t *order,
+                                                         const uint64_t *usable, PyObject **inputs, fg_eval *out)
+{
     uint32_t words = program->n_words;
     PyObject **regs = program->single ? inputs : inputs + program->max_outputs;
-    if (words == 1 && !program->any_impure) {
-        uint64_t alive = program->all[0] & (usable != NULL ? usable[0] : ~UINT64_C(0));
-        if (alive == 0)
-            return FG_EVAL_MISS;
-        int ok = run_word(program, view, regs, &alive);
-        if (ok <= 0)
-            return ok < 0 ? (PyErr_NoMemory(), FG_EVAL_ERROR) : FG_EVAL_MISS;
-        while (alive != 0) {
-            uint32_t index = (alive & (alive - 1)) == 0 ? (uint32_t)__builtin_ctzll(alive) : pick(program, &alive, order);
-            const fg_entry *entry = &program->entries[index];
-            if (entry->desc->dead) {
-                bit_clear(&alive, index);
-                continue;
-            }
-            for (uint32_t i = 0; i < entry->n_outputs; i++)
-                inputs[i] = regs[entry->outputs[i]];
-            *out = (fg_eval){.winner = index, .n_inputs = entry->n_outputs};
-            return FG_EVAL_HIT;
-        }
-        return FG_EVAL_MISS;
-    }
+    uint64_t alive[words], any = 0;
 
-    uint64_t alive[words ? words : 1], any = 0;
+    if (program->any_impure && is_running(program))
+        return FG_EVAL_BUSY;
     for (uint32_t w = 0; w < words; w++)
         any |= alive[w] = program->all[w] & (usable != NULL ? usable[w] : ~UINT64_C(0));
     if (any == 0)
@@ -335,14 +334,34 @@ fg_eval_result fg_program_eval(const fg_program *program, const fg_view *view, c
     return eval_impure(program, view, order, alive, inputs, out);
 }
 
-void fg_eval_release(fg_eval *eval)
+fg_eval_result fg_program_eval(const fg_program *program, const fg_view *view, const uint16_t *order, const uint64_t *usable,
+                               PyObject **inputs, fg_eval *out)
+{
+    if (program->way == FG_WAY_WORD)
+        return eval_word(program, view, order, usable, inputs, out);
+    if (program->way == FG_WAY_ANY)
+        return eval_any(program, view, order, usable, inputs, out);
+
+    /* One entry, the usual case: its registers are the inputs. */
+    const fg_entry *entry = &program->entries[0];
+    if (entry->desc->dead || (usable != NULL && !(usable[0] & 1)))
+        return FG_EVAL_MISS;
+    int ok = run_one(program, view, inputs);
+    if (ok <= 0)
+        return ok < 0 ? (PyErr_NoMemory(), FG_EVAL_ERROR) : FG_EVAL_MISS;
+    out->winner = 0;
+    out->n_inputs = entry->n_outputs;
+    out->held = NULL;
+    out->n_held = 0;
+    return FG_EVAL_HIT;
+}
+
+static __attribute__((noinline)) void release_held(fg_eval *eval)
 {
     PyObject **held = eval->held;
     uint32_t n = eval->n_held;
     PyObject *type, *value, *traceback;
 
-    if (held == NULL)
-        return;
     eval->held = NULL;
     eval->n_held = 0;
     PyErr_Fetch(&type, &value, &traceback);
@@ -350,4 +369,10 @@ void fg_eval_release(fg_eval *eval)
         Py_DECREF(held[i]);
     PyErr_Restore(type, value, traceback);
     fg_free(held);
+}
+
+void fg_eval_release(fg_eval *eval)
+{
+    if (eval->held != NULL)
+        release_held(eval);
 }

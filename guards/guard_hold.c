@@ -8,6 +8,7 @@
  *   a class made by a `class` statement or by C on the heap    weakly (dies with its module or function)
  *   a static type, a scalar, a module function of C            strongly: it is there for the life of the process in practice
  *   anything else with weak references                         weakly
+ *   a callable of a static C type without them            strongly (ufuncs)
  *   a C object without them that refers to nothing mutable     strongly (dtypes, descriptors, code constants)
  *   a container, cell, frame, instance without weak references refused: an entry must never keep it alive, and its address alone proves nothing
  */
@@ -123,6 +124,9 @@ static hold_class hold_classify(PyObject *object)
         is_python_class(type))
         return HOLD_REFUSED;
     if (!PyType_IS_GC(type) || is_descriptor(object))
+        return HOLD_STRONG;
+    /* ufuncs and array functions: callables of C that refer to their documentation and to other functions of their library */
+    if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && type->tp_call != NULL)
         return HOLD_STRONG;
     return HOLD_REFUSED;
 }

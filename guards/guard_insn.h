@@ -84,11 +84,14 @@ typedef struct fg_entry {
     uint8_t never;
 } fg_entry;
 
+enum { FG_WAY_ONE, FG_WAY_WORD, FG_WAY_ANY };
+
 struct fg_program {
     fg_insn *code;
     uint32_t n_code;
     uint32_t n_entries, n_words;
     uint32_t n_regs, max_outputs;
+    uint8_t way; /* which loop evaluates it */
     uint8_t any_impure;
     uint8_t single; /* one entry: no masks, registers of outputs are the inputs */
     uint64_t *all;   /* n_words: entries that can match at all */

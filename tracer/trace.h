@@ -161,6 +161,8 @@ typedef struct fg_trace {
     size_t n_ids, cap_ids;
     fg_value **tracked; /* sourced values with identity, in order of sight */
     int32_t n_tracked, cap_tracked;
+    fg_value **found; /* values whose presence something relied on */
+    int32_t n_found, cap_found;
     const fg_view *view;
     PyObject *options;
     bool opaque;        /* a backend other than eager: scalars are baked in, order rules are stricter */
@@ -223,6 +225,8 @@ fg_flow fg_node_of(fg_trace *t, fg_value *v, fg_node *node); /* FG_NODE_NONE if 
 fg_flow fg_look(fg_trace *t, fg_value **v);
 fg_flow fg_guard(fg_trace *t, fg_guard_kind kind, fg_node node, PyObject *object, int64_t lo, int64_t hi);
 fg_flow fg_source(fg_trace *t, fg_accessor acc, fg_node parent, PyObject *key, int64_t index, fg_node *out);
+/* Something was decided by the value being there: if nothing else comes to be known about it, that is a fact of its own. */
+fg_flow fg_rely_on(fg_trace *t, fg_value *v);
 fg_flow fg_guard_const(fg_trace *t, fg_value *v);             /* v becomes a constant: value or identity fact */
 fg_flow fg_finish_guards(fg_trace *t);                        /* distinct facts, torch state */
 fg_flow fg_same_object(fg_trace *t, fg_value *a, fg_value *b, int *same, bool *known);

@@ -55,7 +55,7 @@ fg_type_lookup(fg_trace *t, fg_value *type_value, PyTypeObject *type, PyObject *
     }
     if ((*out = fg_value_lazy(t, FG_ACC_TYPE_LOOKUP, parent, name, 0, found)) == NULL)
         return FG_FLOW_ERROR;
-    return FG_FLOW_OK;
+    return fg_rely_on(t, *out);
 }
 
 /* The class says how attributes are read: only the two generic ways are followed. */
@@ -169,6 +169,7 @@ slot_read(fg_trace *t, fg_value *o, fg_value *descr, PyObject *name, fg_value **
     }
     if ((*out = fg_value_lazy(t, FG_ACC_SLOT_ATTR, node, name, member->offset, real)) == NULL)
         return FG_FLOW_ERROR;
+    FG_DO(fg_rely_on(t, *out));
     return fg_map_set(t, &o->map, name, PyObject_Hash(name), *out, 0);
 }
 
@@ -185,6 +186,7 @@ instance_read(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
     }
     if ((*out = fg_value_lazy(t, FG_ACC_INSTANCE_ATTR, o->node, name, 0, real)) == NULL)
         return FG_FLOW_ERROR;
+    FG_DO(fg_rely_on(t, *out));
     return fg_map_set(t, &o->map, name, PyObject_Hash(name), *out, 0);
 }
 

@@ -61,6 +61,8 @@ fg_dict_get(fg_trace *t, fg_value *dict, PyObject *key, fg_value **out)
         FG_DO(fg_guard(t, FG_GUARD_DICT_LACKS, dict->node, key, 0, 0));
     else if ((*out = fg_value_lazy(t, FG_ACC_DICT_ITEM, dict->node, key, 0, real)) == NULL)
         return FG_FLOW_ERROR;
+    else
+        FG_DO(fg_rely_on(t, *out));
     return fg_map_set(t, &dict->map, key, hash, *out, 0);
 }
 

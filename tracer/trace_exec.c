@@ -112,6 +112,9 @@ method_on(fg_trace *t, fg_value *self, const char *name, fg_value **args, int32_
 {
     fg_value *unused;
     PyObject *text = fg_own(t, PyUnicode_InternFromString(name));
+    FG_DO(fg_look(t, &self)); /* in a resumed frame it may come from the stack */
+    if (self->kind != FG_V_LIST && self->kind != FG_V_DICT && self->kind != FG_V_SET)
+        return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "a display under construction");
     return text ? fg_container_method(t, self, text, args, n, NULL, &unused) : FG_FLOW_ERROR;
 }
 
@@ -468,6 +471,8 @@ step(fg_trace *t, bool *returned, fg_value **value)
         FG_DO(cell_at(t, in->arg, &v));
         if (v->a == NULL)
             return fg_break(t, FG_BREAK_RAISES, "unbound variable");
+        if (v->a->kind == FG_V_LAZY)
+            FG_DO(fg_rely_on(t, v->a));
         FG_DO(push(t, v->a));
         break;
     case FG_OP_STORE_DEREF:
@@ -553,8 +558,12 @@ step(fg_trace *t, bool *returned, fg_value **value)
         break;
     case FG_OP_MAP_ADD:
         v = TOP(2);
+        out = TOP(2 + in->arg);
         FG_DO(fg_look(t, &v));
-        FG_DO(fg_dict_set(t, TOP(2 + in->arg), v, TOP(1)));
+        FG_DO(fg_look(t, &out));
+        if (out->kind != FG_V_DICT)
+            return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "a display under construction");
+        FG_DO(fg_dict_set(t, out, v, TOP(1)));
         FG_DO(drop(t, 2));
         break;
     case FG_OP_LIST_EXTEND:
@@ -563,6 +572,7 @@ step(fg_trace *t, bool *returned, fg_value **value)
         break;
     case FG_OP_SET_UPDATE: {
         fg_value **items, *set = TOP(1 + in->arg);
+        FG_DO(fg_look(t, &set));
         int32_t n;
         FG_DO(fg_iterate(t, TOP(1), &items, &n));
         for (int32_t i = 0; i < n; i++)
@@ -574,7 +584,8 @@ step(fg_trace *t, bool *returned, fg_value **value)
     case FG_OP_DICT_MERGE: {
         fg_value *dict = TOP(1 + in->arg), *other = TOP(1);
         FG_DO(fg_look(t, &other));
-        if (other->kind != FG_V_DICT)
+        FG_DO(fg_look(t, &dict));
+        if (other->kind != FG_V_DICT || dict->kind != FG_V_DICT)
             return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "** of a %s", other->type ? other->type->tp_name : "run-time object");
         FG_DO(fg_dict_load(t, other));
         for (int32_t i = 0; in->op == FG_OP_DICT_MERGE && i < other->map.n; i++)
@@ -585,7 +596,12 @@ step(fg_trace *t, bool *returned, fg_value **value)
         break;
     }
     case FG_OP_LIST_TO_TUPLE:
-        if ((out = fg_value_seq(t, FG_V_TUPLE, TOP(1)->items, TOP(1)->n)) == NULL)
+        v = TOP(1);
+        FG_DO(fg_look(t, &v));
+        if (v->kind != FG_V_LIST)
+            return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "a display under construction");
+        FG_DO(fg_list_load(t, v));
+        if ((out = fg_value_seq(t, FG_V_TUPLE, v->items, v->n)) == NULL)
             return FG_FLOW_ERROR;
         FG_DO(give(t, f, 1, out));
         break;

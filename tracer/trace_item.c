@@ -111,6 +111,10 @@ seq_slice(fg_trace *t, fg_value *o, fg_value *k, fg_value **out)
     if (PySlice_Unpack(slice, &start, &stop, &step) < 0)
         return fg_break_on_error(t, FG_BREAK_RAISES, "slice");
     Py_ssize_t n = PySlice_AdjustIndices(o->n, &start, &stop, step);
+    if (o->kind == FG_V_TUPLE && n == o->n && step == 1) {
+        *out = o; /* the whole tuple is the tuple itself */
+        return FG_FLOW_OK;
+    }
     *out = fg_value_seq(t, (fg_vkind)o->kind, NULL, 0);
     if (*out == NULL)
         return FG_FLOW_ERROR;
@@ -142,7 +146,7 @@ fg_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value **out)
             /* one element: no fact about the length, unless the index counts from the end */
             FG_DO(fg_index_value(t, k, &at));
             if (at >= 0 && at < PyList_GET_SIZE(o->real))
-                return (*out = fg_value_lazy(t, FG_ACC_LIST_ITEM, o->node, NULL, at, PyList_GET_ITEM(o->real, at))) ? FG_FLOW_OK : FG_FLOW_ERROR;
+                return (*out = fg_value_lazy(t, FG_ACC_LIST_ITEM, o->node, NULL, at, PyList_GET_ITEM(o->real, at))) ? fg_rely_on(t, *out) : FG_FLOW_ERROR;
         }
         FG_DO(fg_list_load(t, o));
         /* fall through */

@@ -233,6 +233,11 @@ fg_iter_materialise(fg_trace *t, fg_value *it, fg_reg *reg)
     }
     case FG_ITER_ITEMS: {
         fg_reg view, unused;
+        bool same = it->a->map.n == it->n;
+        for (int32_t i = 0; same && i < it->n; i++)
+            same = it->a->map.items[i].key == it->map.items[i].key;
+        if (!same) /* it would see the change from its start: a new iterator could not say what the old one has to */
+            return fg_break(t, FG_BREAK_ITERATOR, "an iterator over a dict that was changed since");
         FG_DO(fg_materialise(t, it->b, &view));
         FG_DO(call_const(t, iter, &view, 1, reg));
         for (int64_t i = 0; i < it->index; i++)

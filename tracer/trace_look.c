@@ -372,6 +372,25 @@ fg_same_object(fg_trace *t, fg_value *a, fg_value *b, int *same, bool *known)
     return FG_FLOW_OK;
 }
 
+fg_flow
+fg_rely_on(fg_trace *t, fg_value *v)
+{
+    if (t->n_found == t->cap_found) {
+        int32_t cap = t->cap_found ? 2 * t->cap_found : 32;
+        fg_value **found = fg_arena_alloc(&t->arena, (size_t)cap * sizeof *found);
+        if (found == NULL)
+            return fg_nomem();
+        if (t->n_found)
+            memcpy(found, t->found, (size_t)t->n_found * sizeof *found);
+        FG_SET(t, t->found, found);
+        FG_SET(t, t->cap_found, cap);
+    }
+    FG_DO(fg_log(t, &t->found[t->n_found], sizeof *t->found));
+    t->found[t->n_found] = v;
+    FG_SET(t, t->n_found, t->n_found + 1);
+    return FG_FLOW_OK;
+}
+
 /* --- the facts that belong to the trace as a whole */
 
 static fg_flow
@@ -399,6 +418,12 @@ distinct_group(fg_trace *t, int32_t from, fg_node *nodes)
 fg_flow
 fg_finish_guards(fg_trace *t)
 {
+    for (int32_t i = 0; i < t->n_found; i++)
+        if (t->found[i]->kind == FG_V_LAZY && t->found[i]->reg == FG_REG_NONE) {
+            fg_node node;
+            FG_DO(fg_node_of(t, t->found[i], &node));
+            FG_DO(fg_guard(t, FG_GUARD_PRESENT, node, NULL, 0, 0));
+        }
     fg_node *nodes = fg_arena_alloc(&t->arena, (size_t)(t->n_tracked + 1) * sizeof *nodes);
     if (nodes == NULL)
         return fg_nomem();

@@ -263,6 +263,48 @@ residual(fg_trace *t, fg_step_op op, int arg, PyObject *head, fg_value *const *a
     return FG_FLOW_OK;
 }
 
+enum { SAFE_INT = 1 << 30 };
+
+/* An int that comes straight from a source and is small: a range fact keeps it so. */
+static fg_flow
+keep_small(fg_trace *t, fg_value *v, bool nonzero, bool *kept)
+{
+    fg_node node;
+    *kept = false;
+    FG_DO(fg_node_of(t, v, &node));
+    if (v->type != &PyLong_Type || v->real == NULL || (node == FG_NODE_NONE && v->kind != FG_V_CONST))
+        return FG_FLOW_OK;
+    int overflow;
+    long long n = PyLong_AsLongLongAndOverflow(v->real, &overflow);
+    if (overflow || n > SAFE_INT || n < -SAFE_INT || (nonzero && n == 0))
+        return FG_FLOW_OK;
+    *kept = true;
+    if (v->kind == FG_V_CONST)
+        return FG_FLOW_OK;
+    return fg_guard(t, FG_GUARD_INT_RANGE, node, NULL, nonzero && n > 0 ? 1 : -SAFE_INT, nonzero && n < 0 ? -1 : SAFE_INT);
+}
+
+/* Where an error would be seen or would cut a graph: add the facts that rule it out, if they are cheap. */
+static fg_flow
+rule_out_errors(fg_trace *t, int op, fg_value *a, fg_value *b, bool *raises)
+{
+    bool left = a->type == &PyFloat_Type || a->type == &PyBool_Type, right = b->type == &PyFloat_Type || b->type == &PyBool_Type;
+    bool divides = op % 13 == TRUE_DIVIDE || op % 13 == FLOOR_DIVIDE || op % 13 == REMAINDER;
+    if (op % 13 == POWER || op % 13 == LSHIFT || op % 13 == RSHIFT)
+        return FG_FLOW_OK;
+    if (divides) {
+        right = b->kind == FG_V_CONST && b->type == &PyFloat_Type && PyFloat_AS_DOUBLE(b->real) != 0;
+        if (b->type == &PyLong_Type)
+            FG_DO(keep_small(t, b, true, &right));
+    } else if (!right) {
+        FG_DO(keep_small(t, b, false, &right));
+    }
+    if (right && !left)
+        FG_DO(keep_small(t, a, false, &left));
+    *raises = !(left && right);
+    return FG_FLOW_OK;
+}
+
 fg_flow
 fg_scalar_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
 {
@@ -273,7 +315,9 @@ fg_scalar_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
     }
     PyTypeObject *type = result_type(op, a->type, b->type);
     bool raises = may_raise(op, a, b);
-    if (type == NULL || (raises && (t->opaque || fg_is_covered(t)))) {
+    if (type != NULL && raises && (t->opaque || fg_is_covered(t)))
+        FG_DO(rule_out_errors(t, op, a, b, &raises));
+    if (type == NULL || (raises && fg_is_covered(t))) {
         FG_DO(fg_concrete(t, a));
         FG_DO(fg_concrete(t, b));
         return fg_scalar_binary(t, op, a, b, out);
@@ -352,7 +396,7 @@ fg_scalar_call(fg_trace *t, PyObject *callable, fg_value **args, int32_t n, fg_v
     else if (n == 1 && callable == (PyObject *)&PyUnicode_Type && of != NULL && of != &PyBytes_Type)
         type = &PyUnicode_Type;
     bool raises = type != &PyBool_Type && !(type == &PyFloat_Type && of == &PyFloat_Type) && !(type == &PyLong_Type && is_int(of));
-    if (all_const || type == NULL || (raises && (t->opaque || fg_is_covered(t)))) {
+    if (all_const || type == NULL || (raises && fg_is_covered(t))) {
         PyObject *stack[8];
         if (n > 8)
             return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "too many arguments");

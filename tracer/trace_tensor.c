@@ -52,7 +52,7 @@ operand(fg_trace *t, fg_value **pv, int *lib, int depth)
             *lib = LIB_TORCH;
         return FG_FLOW_OK;
     case FG_V_SCALAR:
-        return t->opaque ? fg_concrete(t, v) : FG_FLOW_OK;
+        return FG_FLOW_OK;
     case FG_V_CONST:
         if (fg_is_fold_const(v->real) || fg_py_is_library_constant(v->type) || (PyType_Check(v->real) && v->type == &PyType_Type) || fg_op_find(v->real))
             return FG_FLOW_OK;
@@ -105,12 +105,40 @@ settle_raises(fg_trace *t, fg_op_raises raises, fg_value *result, const char *wh
     return fg_tensor_standin(t, result, &standin);
 }
 
+/* FX has no run-time scalars: a torch graph for a backend takes them as constants. */
+static fg_flow
+bake_scalars(fg_trace *t, fg_value *v, int depth)
+{
+    if (v->kind == FG_V_SCALAR)
+        return fg_concrete(t, v);
+    if ((v->kind == FG_V_LIST || v->kind == FG_V_TUPLE || v->kind == FG_V_SLICE) && depth < 8)
+        for (int32_t i = 0; i < v->n; i++)
+            FG_DO(bake_scalars(t, v->items[i], depth + 1));
+    return FG_FLOW_OK;
+}
+
+static bool
+has_torch(fg_value **operands, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++) {
+        fg_value *v = operands[i];
+        if (v->kind == FG_V_TENSOR && library(v) == LIB_TORCH)
+            return true;
+        if ((v->kind == FG_V_LIST || v->kind == FG_V_TUPLE) && has_torch(v->items, v->n))
+            return true;
+    }
+    return false;
+}
+
 static fg_flow
 emit_op(fg_trace *t, fg_step_op op, int arg, PyObject *name, PyObject *kwnames, fg_value **operands, int32_t n, int flags, const void *row, fg_reg *reg)
 {
     fg_reg *regs = fg_arena_alloc(&t->arena, (size_t)(n ? n : 1) * sizeof *regs);
     if (regs == NULL)
         return fg_nomem();
+    if (t->opaque && (t->uses_torch || has_torch(operands, n)))
+        for (int32_t i = 0; i < n; i++)
+            FG_DO(bake_scalars(t, operands[i], 0));
     for (int32_t i = 0; i < n; i++)
         FG_DO(fg_materialise(t, operands[i], &regs[i]));
     FG_DO(fg_emit(t, op, flags | FG_SF_RAISES, arg, name, kwnames, regs, n, reg));
@@ -144,6 +172,8 @@ fg_tensor_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
         if (v->kind != FG_V_TENSOR && !is_number && !((v->kind == FG_V_LIST || v->kind == FG_V_TUPLE) && lib == LIB_NUMPY))
             return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "operator between an array and %s", v->type ? v->type->tp_name : "a run-time object");
     }
+    if (lib == LIB_NUMPY && fg_is_covered(t))
+        return fg_break(t, FG_BREAK_MAY_RAISE_IN_TRY, "arithmetic, which NumPy's error state may turn into an exception");
     bool in_place = op >= 13 && pair[0]->kind == FG_V_TENSOR && !pair[0]->is_scalar;
     FG_DO(emit_op(t, FG_STEP_BINARY, op, NULL, NULL, pair, 2, FG_SF_GRAPH | (in_place ? FG_SF_EFFECT : 0), NULL, &reg));
     FG_DO(new_tensor(t, reg, lib, pair, 2, out));
