@@ -26,7 +26,7 @@ typedef struct fg_ir_reg {
     int32_t uses;        /* filled by the code generator */
     int32_t last_use;
     int32_t slot;        /* local slot while emitted, -1: none */
-    PyObject *object;    /* CONST: the constant; INPUT: the object of this very call (example) */
+    PyObject *object;    /* CONST: the constant; INPUT: the object of this very call (example); STEP: an example or NULL */
     PyObject *standin;   /* example of the same metadata, if it was inferred */
 } fg_ir_reg;
 

@@ -66,7 +66,7 @@ typedef enum fg_iter_kind {
     FG_ITER_ITEMS,     /* over a snapshot of values: keys, values, items of a dict; size is checked on each step */
     FG_ITER_ENUMERATE,
     FG_ITER_ZIP,
-    FG_ITER_MAP,       /* not used as an iterator: polyfilled */
+    FG_ITER_GENERATOR, /* a generator expression: its frame is run on demand */
     FG_ITER_REVERSED,
     FG_ITER_STR
 } fg_iter_kind;
@@ -108,8 +108,16 @@ struct fg_value {
     fg_value **items;    /* list, tuple, set, slice parts, zip parts, snapshot */
     int32_t n, cap;
     fg_vmap map;         /* dict entries, instance attributes */
+    struct fg_tframe *frame; /* generator iterators */
     fg_value *a, *b, *c, *d; /* method: function, self; cell: contents; function: defaults, kwdefaults, closure, globals; iter: inner; super: type, self */
 };
+
+/* What the caller does with the value that an inlined frame returns. */
+typedef enum fg_on_result {
+    FG_RESULT_PUSH,
+    FG_RESULT_DROP = 2,       /* a property's setter */
+    FG_RESULT_IMPLEMENTED = 3 /* an operator: NotImplemented would go on with the other operand */
+} fg_on_result;
 
 typedef struct fg_tframe {
     struct fg_tframe *parent;
@@ -128,7 +136,10 @@ typedef struct fg_tframe {
     fg_value *on_return; /* not NULL: the value to push instead of what is returned (an instance under construction) */
     uint8_t hidden;
     uint8_t covered;   /* the call instruction is covered by a handler of an outer frame */
-    uint8_t want_bool; /* result is tested: __bool__, __len__, __contains__ results … (reserved) */
+    uint8_t on_result;     /* fg_on_result */
+    uint8_t is_generator;
+    uint8_t is_finished;   /* generator: returned */
+    fg_value *yielded;     /* generator: the last value */
 } fg_tframe;
 
 typedef struct fg_break_info {
@@ -300,6 +311,7 @@ fg_flow fg_iter_materialise(fg_trace *t, fg_value *it, fg_reg *reg);
 /* --- calls (trace_call.c, trace_builtin.c, trace_class.c) */
 /* Either gives *out, or pushes a frame (then *out is NULL and the executor goes on in it). */
 fg_flow fg_call(fg_trace *t, fg_value *f, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);
+bool fg_is_own_builtin(PyObject *callable, bool *yes); /* false: an exception is set */
 fg_flow fg_call_builtin(fg_trace *t, fg_value *f, PyObject *callable, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out, bool *handled);
 fg_flow fg_call_class(fg_trace *t, fg_value *f, PyTypeObject *type, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);
 fg_flow fg_call_python(fg_trace *t, fg_value *f, fg_value *self, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);
@@ -313,6 +325,8 @@ fg_flow fg_compare(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out
 
 /* --- executor (trace_exec.c) */
 fg_flow fg_trace_run(fg_trace *t, bool *returned, fg_value **result);
+/* Run a generator's frame up to its next yield; *out NULL: it returned. */
+fg_flow fg_trace_resume(fg_trace *t, fg_tframe *generator, fg_value **out);
 /* Set up by trace_compile.c */
 fg_flow fg_trace_root(fg_trace *t, fg_icode *icode, const fg_view *view, int32_t start_pc, int32_t depth);
 

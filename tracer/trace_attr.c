@@ -491,7 +491,7 @@ fg_attr_store(fg_trace *t, fg_value *o, PyObject *name, fg_value *v)
                 FG_DO(property_part(t, found, 1, &setter));
                 FG_DO(fg_call(t, setter, (fg_value *[]){o, v}, 2, NULL, &out));
                 if (out == NULL)
-                    t->frame->want_bool = 2; /* the caller drops what it returns */
+                    t->frame->on_result = FG_RESULT_DROP; /* the caller drops what it returns */
                 return FG_FLOW_OK;
             }
             PyMemberDef *member = is_slot ? ((PyMemberDescrObject *)found->real)->d_member : NULL;

@@ -419,19 +419,24 @@ b_sum(fg_trace *t, const fg_bargs *a, fg_value **out)
     return FG_FLOW_OK;
 }
 
+/* One element at a time: what comes after the deciding one is never computed. */
 static fg_flow
 b_any_all(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
-    fg_value **items;
-    int32_t n;
-    bool all = PyUnicode_CompareWithASCIIString(fg_own(t, fg_py_callable_name(a->callable)), "all") == 0, truth;
-    FG_DO(fg_iterate(t, a->v[0], &items, &n));
-    for (int32_t i = 0; i < n; i++) {
-        FG_DO(fg_truth(t, items[i], &truth));
+    fg_value *it, *item;
+    PyObject *name = fg_own(t, fg_py_callable_name(a->callable));
+    if (name == NULL)
+        return FG_FLOW_ERROR;
+    bool all = PyUnicode_CompareWithASCIIString(name, "all") == 0, truth;
+    FG_DO(fg_iter_new(t, a->v[0], &it));
+    for (;;) {
+        FG_DO(fg_iter_next(t, it, &item));
+        if (item == NULL)
+            return give_bool(t, all, out);
+        FG_DO(fg_truth(t, item, &truth));
         if (truth != all)
             return give_bool(t, truth, out);
     }
-    return give_bool(t, all, out);
 }
 
 static fg_flow
@@ -605,6 +610,15 @@ table_make(void)
     Py_XDECREF(module);
     table = made;
     return made ? FG_FLOW_OK : FG_FLOW_ERROR;
+}
+
+bool
+fg_is_own_builtin(PyObject *callable, bool *yes)
+{
+    if (table == NULL && table_make() != FG_FLOW_OK)
+        return false;
+    *yes = (PyCFunction_Check(callable) || PyType_Check(callable)) && PyDict_GetItemWithError(table, callable) != NULL;
+    return !PyErr_Occurred();
 }
 
 fg_flow

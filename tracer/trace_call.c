@@ -159,7 +159,9 @@ fg_call_python(fg_trace *t, fg_value *f, fg_value *self, fg_value **args, int32_
         FG_DO(fg_source(t, FG_ACC_FUNC_CODE, f->node, NULL, 0, &at));
         FG_DO(fg_guard(t, FG_GUARD_ID, at, (PyObject *)code, 0, 0));
     }
-    if (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE))
+    /* a generator expression has no clean-up to run when it is dropped half way, so it may be run on demand */
+    bool is_genexpr = (code->co_flags & CO_GENERATOR) && PyUnicode_CompareWithASCIIString(code->co_name, "<genexpr>") == 0;
+    if (!is_genexpr && (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)))
         return fg_break(t, FG_BREAK_GENERATOR, "%U() is a generator or coroutine", code->co_name);
     if (!(code->co_flags & CO_OPTIMIZED))
         return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U() is no plain function", code->co_name);
@@ -209,6 +211,15 @@ fg_call_python(fg_trace *t, fg_value *f, fg_value *self, fg_value **args, int32_
     frame->hidden = t->frame->hidden || fg_py_is_polyfill(code);
     if (frame->site < 0)
         return fg_nomem();
+    if (is_genexpr) {
+        frame->is_generator = 1;
+        if ((*out = fg_value_new(t, FG_V_ITER)) == NULL)
+            return FG_FLOW_ERROR;
+        (*out)->iter_kind = FG_ITER_GENERATOR;
+        (*out)->type = &PyGen_Type;
+        (*out)->frame = frame;
+        return FG_FLOW_OK;
+    }
     FG_SET(t, t->frame, frame);
     FG_SET(t, t->inline_depth, t->inline_depth + 1);
     return FG_FLOW_OK;
@@ -358,8 +369,14 @@ fg_call(fg_trace *t, fg_value *f, fg_value **args, int32_t n, PyObject *kwnames,
                 return FG_FLOW_OK;
         }
         const fg_op_row *row = rule == NULL ? fg_op_find(callable) : NULL;
-        if (row != NULL)
+        bool has_tensor = false;
+        for (int32_t i = 0; row != NULL && i < n && !has_tensor; i++)
+            has_tensor = fg_has_tensor(t, args[i], 0);
+        if (row != NULL && !has_tensor && !fg_is_own_builtin(callable, &handled)) /* len, abs … of what is no array */
+            return FG_FLOW_ERROR;
+        if (row != NULL && !handled)
             return fg_tensor_call(t, row, callable, args, n, kwnames, out);
+        handled = false;
         FG_DO(fg_call_builtin(t, f, callable, args, n, kwnames, out, &handled));
         if (handled)
             return FG_FLOW_OK;

@@ -129,7 +129,7 @@ call_special(fg_trace *t, fg_value *f, fg_value *self, fg_value *other, fg_value
     if (f->kind != FG_V_FUNC)
         return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "operator of %s", self->type->tp_name);
     FG_DO(fg_call_python(t, f, self, &other, 1, NULL, out));
-    t->frame->want_bool = 3; /* NotImplemented would go on with the other operand */
+    t->frame->on_result = FG_RESULT_IMPLEMENTED; /* NotImplemented would go on with the other operand */
     return FG_FLOW_OK;
 }
 

@@ -149,6 +149,9 @@ exit_return(fg_trace *t, fg_value *value)
 
 /* --- reports */
 
+static const char explanation[] =
+    "framegate does not trace this statement. What comes before it is compiled, the statement runs as plain Python, and what follows is compiled from there on.";
+
 static PyObject *
 hints_of(const fg_trace *t)
 {
@@ -160,7 +163,7 @@ log_break(fg_trace *t, PyCodeObject *code)
 {
     PyObject *function = package("framegate.logs", "graph_break"), *hints = hints_of(t), *result = NULL;
     if (function && hints)
-        result = PyObject_CallFunction(function, "OsOsOO", code->co_qualname, fg_break_type(t->broke.reason), t->broke.context, "", hints, t->broke.stack);
+        result = PyObject_CallFunction(function, "OsOsOO", code->co_qualname, fg_break_type(t->broke.reason), t->broke.context, explanation, hints, t->broke.stack);
     Py_XDECREF(function);
     Py_XDECREF(hints);
     Py_XDECREF(result);
@@ -173,7 +176,7 @@ raise_unsupported(fg_trace *t)
     PyObject *cls = package("framegate.exc", "Unsupported"), *reason_cls = package("framegate.exc", "BreakReason"), *hints = hints_of(t), *tuple = NULL,
              *stack = NULL, *reason = NULL, *error = NULL;
     if (cls && reason_cls && hints && (tuple = PyList_AsTuple(hints)) && (stack = PyList_AsTuple(t->broke.stack)))
-        reason = PyObject_CallFunction(reason_cls, "sOsOO", fg_break_type(t->broke.reason), t->broke.context, "", tuple, stack);
+        reason = PyObject_CallFunction(reason_cls, "sOsOO", fg_break_type(t->broke.reason), t->broke.context, explanation, tuple, stack);
     if (reason && (error = PyObject_CallOneArg(cls, reason)))
         PyErr_SetObject(cls, error);
     Py_XDECREF(cls);

@@ -367,7 +367,7 @@ static fg_flow
 return_from(fg_trace *t, fg_tframe *f, fg_value *v)
 {
     fg_tframe *caller = f->parent;
-    if (f->want_bool == 3) {
+    if (f->on_result == FG_RESULT_IMPLEMENTED) {
         FG_DO(fg_look(t, &v));
         if (v->kind == FG_V_OPAQUE || (v->kind == FG_V_CONST && v->real == Py_NotImplemented))
             return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "an operator that gave NotImplemented");
@@ -381,7 +381,7 @@ return_from(fg_trace *t, fg_tframe *f, fg_value *v)
     FG_SET(t, t->frame, caller);
     FG_SET(t, t->inline_depth, t->inline_depth - 1);
     FG_SET(t, caller->pc, caller->pc + 1);
-    return f->want_bool == 2 ? FG_FLOW_OK : push(t, v);
+    return f->on_result == FG_RESULT_DROP ? FG_FLOW_OK : push(t, v);
 }
 
 static fg_flow
@@ -719,6 +719,11 @@ step(fg_trace *t, bool *returned, fg_value **value)
         break;
     }
     case FG_OP_RETURN_VALUE:
+        if (f->is_generator) {
+            FG_SET(t, f->is_finished, 1);
+            FG_SET(t, t->frame, f->parent);
+            return FG_FLOW_OK;
+        }
         if (f == t->root) {
             *returned = true;
             *value = TOP(1);
@@ -778,7 +783,21 @@ step(fg_trace *t, bool *returned, fg_value **value)
         return fg_break(t, FG_BREAK_EXCEPTION_HANDLING, "%s", fg_cop_name(in->op));
     case FG_OP_BEFORE_WITH: case FG_OP_BEFORE_ASYNC_WITH: case FG_OP_LOAD_SPECIAL:
         return fg_break(t, FG_BREAK_CONTEXT_MANAGER, "with");
-    case FG_OP_RETURN_GENERATOR: case FG_OP_YIELD_VALUE: case FG_OP_ASYNC_GEN_WRAP: case FG_OP_SEND: case FG_OP_END_ASYNC_FOR:
+    case FG_OP_RETURN_GENERATOR:
+        if (!f->is_generator)
+            return fg_break(t, FG_BREAK_GENERATOR, "generator");
+        FG_DO(push_const(t, Py_None));
+        break;
+    case FG_OP_YIELD_VALUE:
+        if (!f->is_generator)
+            return fg_break(t, FG_BREAK_GENERATOR, "yield");
+        FG_SET(t, f->yielded, TOP(1));
+        FG_DO(drop(t, 1));
+        FG_DO(push_const(t, Py_None)); /* what is sent */
+        FG_SET(t, f->pc, f->pc + 1);
+        FG_SET(t, t->frame, f->parent);
+        return FG_FLOW_OK;
+    case FG_OP_ASYNC_GEN_WRAP: case FG_OP_SEND: case FG_OP_END_ASYNC_FOR:
     case FG_OP_GET_AWAITABLE: case FG_OP_GET_AITER: case FG_OP_GET_ANEXT: case FG_OP_GET_YIELD_FROM_ITER:
         return fg_break(t, FG_BREAK_GENERATOR, "%s", fg_cop_name(in->op));
     case FG_OP_LOAD_FAST_AND_CLEAR: case FG_OP_DELETE_DEREF: case FG_OP_LOAD_NAME: case FG_OP_STORE_NAME: case FG_OP_DELETE_NAME:
@@ -792,6 +811,34 @@ step(fg_trace *t, bool *returned, fg_value **value)
     }
     if (t->frame == f)
         FG_SET(t, f->pc, f->pc + 1);
+    return FG_FLOW_OK;
+}
+
+fg_flow
+fg_trace_resume(fg_trace *t, fg_tframe *generator, fg_value **out)
+{
+    fg_tframe *caller = t->frame;
+    bool returned = false;
+    *out = NULL;
+    for (fg_tframe *f = caller; f != NULL; f = f->parent)
+        if (f == generator)
+            return fg_break(t, FG_BREAK_RAISES, "generator already executing");
+    if (generator->is_finished)
+        return FG_FLOW_OK;
+    if (t->inline_depth > 60)
+        return fg_break(t, FG_BREAK_RECURSION, "generators nested too deep");
+    FG_SET(t, generator->parent, caller);
+    FG_SET(t, generator->site, fg_site_here(t));
+    FG_SET(t, generator->covered, (uint8_t)fg_is_covered(t));
+    FG_SET(t, t->inline_depth, t->inline_depth + 1);
+    FG_SET(t, t->frame, generator);
+    while (t->frame != caller) {
+        if (--t->budget < 0)
+            return fg_break(t, FG_BREAK_TOO_LONG, "the instruction budget of one trace is used up");
+        FG_DO(step(t, &returned, out));
+    }
+    FG_SET(t, t->inline_depth, t->inline_depth - 1);
+    *out = generator->is_finished ? NULL : generator->yielded;
     return FG_FLOW_OK;
 }
 

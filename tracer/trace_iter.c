@@ -169,7 +169,8 @@ advance(fg_trace *t, fg_value *it, fg_value **out)
     }
     case FG_ITER_ZIP:
         return next_zip(t, it, out);
-    case FG_ITER_MAP:
+    case FG_ITER_GENERATOR:
+        return fg_trace_resume(t, it->frame, out);
     case FG_ITER_STR:
         return fg_break(t, FG_BREAK_ITERATOR, "iterator");
     }

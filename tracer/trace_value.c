@@ -53,6 +53,8 @@ fg_value_step(fg_trace *t, fg_vkind kind, fg_reg reg, PyTypeObject *type, PyObje
     v->reg = reg;
     v->type = type;
     v->real = example;
+    if (t->ir.regs[reg].kind == FG_REG_STEP)
+        t->ir.regs[reg].object = example; /* kept by the trace; backends get it as the example */
     v->step = t->ir.regs[reg].kind == FG_REG_STEP ? t->ir.regs[reg].index : -1;
     return v;
 }

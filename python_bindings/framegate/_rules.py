@@ -3,7 +3,7 @@
 `RULES` maps a callable to one of
 ``"inline"`` (trace into it), ``"graph"`` (one opaque operation), ``"break"`` (a graph break), ``"forbid"`` (an error under any setting),
 ``"constant"`` (call it while tracing and keep the result), ``"disable"`` (runs plain, callees too), ``"skip"`` (this frame runs plain)
-or ``("substitute", replacement)`` (trace the replacement instead). The names and meanings are those of torch.compiler.
+``"graph_break"`` (asked for by the program) or ``("substitute", replacement)`` (trace the replacement instead). The names and meanings are those of torch.compiler.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _always_true() -> bool:
     return True
 
 
-RULES[graph_break] = "break"
+RULES[graph_break] = "graph_break"
 RULES[is_compiling] = ("substitute", _always_true)
 
 

@@ -56,7 +56,7 @@ PROGRAMS = {
     "enumerate and zip kept outside": ("z = zip(range(9), 'abcdefghi')\ndef f(x):\n a, b = next(z)\n return x + a, b", ""),
     "random stream": ("import random\nrandom.seed(1)\nR = random.Random(3)\ndef f(x): return x + R.random(), R.choice([1, 2, 3])", ""),
     "numpy random stream": ("R = np.random.default_rng(0)\ndef f(x): return x + R.standard_normal(3)", ""),
-    "cell of a closure": ("def make():\n n = 0\n log = []\n def f(x):\n  nonlocal n\n  n += 1\n  log.append(n)\n  return x + n, list(log)\n return f\nf = make()", ""),
+    "cell of a closure": ("def make():\n n = 0\n log = []\n def f(x):\n  nonlocal n\n  n += 1\n  log.append(n)\n  return x + n, log\n return f\nf = make()", ""),
     "counter that branches": ("N = 0\ndef f(x):\n global N\n N += 1\n return x + 1 if N % 2 else x - 1", "N"),
     "swap of two attributes": ("class C: pass\no = C(); o.a, o.b = 1, 2\ndef f(x):\n o.a, o.b = o.b, o.a\n return x + o.a", "o"),
     "object made and stored": ("class C:\n def __init__(s, v): s.v = v\nL = []\ndef f(x):\n c = C(x)\n L.append(c)\n c.v = c.v + 1\n return c.v", "L"),
