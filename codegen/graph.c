@@ -73,7 +73,10 @@ PyObject *fg_graph_add(PyObject *self, fg_graph_op op, PyObject *target, PyObjec
         PyUnicode_InternInPlace(&node->target);
     node->args = Py_NewRef(args);
     node->kwargs = kwargs == NULL || PyDict_GET_SIZE(kwargs) == 0 ? NULL : Py_NewRef(kwargs);
-    node->code = (PyCodeObject *)Py_XNewRef((PyObject *)code);
+    if (code != NULL && (node->code = PyWeakref_NewRef((PyObject *)code, NULL)) == NULL) {
+        Py_DECREF(node);
+        return NULL;
+    }
     node->line = line;
     node->byte_offset = byte_offset;
     if (op == FG_GRAPH_PLACEHOLDER)
@@ -137,7 +140,7 @@ int fg_graph_failed(PyObject *self, PyCodeObject **code, int *line, int *byte_of
     if (graph->failed < 0)
         return -1;
     fg_graph_node *node = graph->nodes[graph->failed];
-    *code = node->code;
+    *code = fg_graph_node_code(node);
     *line = node->line;
     *byte_offset = node->byte_offset;
     return graph->failed;

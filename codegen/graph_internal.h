@@ -24,13 +24,20 @@ typedef struct fg_graph_node {
     FG_OWNED PyObject *args;
     FG_OWNED PyObject *kwargs; /* NULL: none */
     FG_OWNED PyObject *meta;   /* NULL until asked for */
-    FG_OWNED PyCodeObject *code;
+    FG_OWNED PyObject *code; /* weak reference to the user's code object, NULL: none; a graph must not keep a function alive */
     PyObject *weakrefs;
     int32_t index;
     int32_t slot; /* placeholder: its position among the placeholders */
     int line, byte_offset;
     uint8_t op; /* fg_graph_op */
 } fg_graph_node;
+
+/* The node's code object while it lives, borrowed, or NULL. */
+static inline PyCodeObject *fg_graph_node_code(const fg_graph_node *node)
+{
+    PyObject *code = node->code == NULL ? Py_None : PyWeakref_GET_OBJECT(node->code);
+    return code == Py_None ? NULL : (PyCodeObject *)code;
+}
 
 struct fg_graph {
     PyObject_HEAD

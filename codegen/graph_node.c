@@ -144,24 +144,28 @@ static PyObject *node_graph_get(fg_graph_node *node, void *closure)
 static PyObject *node_code_get(fg_graph_node *node, void *closure)
 {
     (void)closure;
-    return Py_NewRef(node->code == NULL ? Py_None : (PyObject *)node->code);
+    PyCodeObject *code = fg_graph_node_code(node);
+    return Py_NewRef(code == NULL ? Py_None : (PyObject *)code);
 }
 
 static PyObject *node_stack_trace_get(fg_graph_node *node, void *closure)
 {
     (void)closure;
-    if (node->code == NULL)
+    PyCodeObject *code = fg_graph_node_code(node);
+    if (code == NULL)
         Py_RETURN_NONE;
+    Py_INCREF(code);
     PyObject *linecache = PyImport_ImportModule("linecache"), *text = NULL, *line = NULL, *stripped = NULL;
     if (linecache != NULL)
-        line = PyObject_CallMethod(linecache, "getline", "Oi", node->code->co_filename, node->line);
+        line = PyObject_CallMethod(linecache, "getline", "Oi", code->co_filename, node->line);
     if (line != NULL)
         stripped = PyObject_CallMethod(line, "strip", NULL);
     if (stripped != NULL && PyUnicode_Check(stripped)) {
         int has_text = PyUnicode_GET_LENGTH(stripped) > 0;
-        text = PyUnicode_FromFormat("  File \"%U\", line %d, in %U%s%U", node->code->co_filename, node->line, node->code->co_name,
+        text = PyUnicode_FromFormat("  File \"%U\", line %d, in %U%s%U", code->co_filename, node->line, code->co_name,
                                     has_text ? "\n    " : "", stripped);
     }
+    Py_DECREF(code);
     Py_XDECREF(linecache);
     Py_XDECREF(line);
     Py_XDECREF(stripped);
