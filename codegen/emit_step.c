@@ -203,22 +203,33 @@ site_handler(fg_emit_state *e, int32_t site, int32_t *handler)
             e->handlers = handlers;
             e->cap_handlers = cap;
         }
-        e->handlers[e->n_handlers] = (fg_handler){.target = -1, .depth = 0, .lasti = 1};
+        e->handlers[e->n_handlers] = (fg_handler){.target = -1, .depth = 0, .lasti = 0};
         e->site_handler[at] = e->n_handlers++;
     }
     *handler = e->site_handler[at];
     return FG_OK;
 }
 
+static const fg_instr *
+root_instr(const fg_ir *ir, int32_t site)
+{
+    while (ir->sites[site].parent >= 0)
+        site = ir->sites[site].parent;
+    return ir->sites[site].instr;
+}
+
+/* A step stands at the line that the user wrote it on: warnings name it. For a function inlined from another file that is the line of the call. */
 static fg_status
 place(fg_emit_state *e, const fg_step *s)
 {
-    int32_t site = s->site;
-    while (site >= 0 && e->ir->sites[site].parent >= 0)
-        site = e->ir->sites[site].parent;
-    if (site >= 0)
-        e->where = e->ir->sites[site].instr;
-    return s->site >= 0 ? site_handler(e, s->site, &e->handler) : FG_OK;
+    const fg_ir *ir = e->ir;
+    if (s->site < 0)
+        return FG_OK;
+    int32_t at = s->site;
+    while (ir->sites[at].parent >= 0 && (ir->sites[at].hidden || ir->sites[at].code->co_filename != ir->root->code->co_filename))
+        at = ir->sites[at].parent;
+    e->where = ir->sites[at].instr;
+    return site_handler(e, s->site, &e->handler);
 }
 
 static fg_status
@@ -296,12 +307,11 @@ fail:
     return st;
 }
 
-/* [lasti, exception] -> the traceback gets an entry for each inlined call, outermost first, and the exception goes on. */
+/* [exception] -> the traceback gets an entry for each inlined call, outermost first, its newest entry the line of the call, and the exception goes on. */
 fg_status
 fg_emit_handlers(fg_emit_state *e)
 {
     fg_status st;
-    e->where = NULL;
     e->handler = -1;
     for (int32_t site = 0; site < e->ir->n_sites; site++) {
         if (e->site_handler[site] < 0)
@@ -310,12 +320,13 @@ fg_emit_handlers(fg_emit_state *e)
         if (chain == NULL || complete == NULL)
             return FG_ERR_PYTHON;
         e->handlers[e->site_handler[site]].target = e->n_out;
+        e->where = root_instr(e->ir, site);
         FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, complete));
         FG_TRY(fg_emit_op(e, FG_OP_COPY, 2, NULL));
         FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, chain));
         FG_TRY(fg_emit_op(e, FG_OP_CALL, 2, NULL));
         FG_TRY(fg_emit_op(e, FG_OP_POP_TOP, 0, NULL));
-        FG_TRY(fg_emit_op(e, FG_OP_RERAISE, 1, NULL));
+        FG_TRY(fg_emit_op(e, FG_OP_RERAISE, 0, NULL));
     }
     return FG_OK;
 fail:

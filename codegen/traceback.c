@@ -25,6 +25,23 @@ fg_traceback_chain(const fg_ir *ir, int32_t site)
     return chain;
 }
 
+/* The newest entry shows the line inside the inlined function: it is put to the line of the call, which is where the handler's instructions stand. */
+static int
+call_line(PyObject *exception)
+{
+    PyTracebackObject *tb = (PyTracebackObject *)PyException_GetTraceback(exception);
+    PyFrameObject *frame = PyEval_GetFrame();
+    int result = -1;
+    if (tb != NULL && frame == tb->tb_frame) {
+        PyObject *next = tb->tb_next ? (PyObject *)tb->tb_next : Py_None;
+        PyObject *made = PyObject_CallFunction((PyObject *)&PyTraceBack_Type, "OOii", next, frame, PyFrame_GetLasti(frame), PyFrame_GetLineNumber(frame));
+        result = made ? PyException_SetTraceback(exception, made) : -1;
+        Py_XDECREF(made);
+    }
+    Py_XDECREF(tb);
+    return result;
+}
+
 /* complete(exception, chain): entries go below the newest one, so the innermost is put first. Never fails: a traceback is no reason to lose an exception. */
 static PyObject *
 complete(PyObject *module, PyObject *const *args, Py_ssize_t n)
@@ -42,6 +59,8 @@ complete(PyObject *module, PyObject *const *args, Py_ssize_t n)
             fg_traceback_add(args[0], (PyCodeObject *)code, globals, offset, line) != FG_OK)
             PyErr_Clear();
     }
+    if (PyTuple_GET_SIZE(args[1]) > 0 && call_line(args[0]) < 0)
+        PyErr_Clear();
     Py_RETURN_NONE;
 }
 
