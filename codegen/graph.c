@@ -208,7 +208,8 @@ static PyObject *graph_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 static PyObject *graph_repr(PyObject *self)
 {
     fg_graph *graph = (fg_graph *)self;
-    return PyUnicode_FromFormat("<framegate.Graph %R: %d inputs, %d operations>", graph->name, (int)graph->n_placeholders, (int)graph->n_ops);
+    return PyUnicode_FromFormat("<framegate.Graph %R: %d inputs, %d operations>", graph->name, (int)graph->n_placeholders,
+                                (int)graph->n_ops);
 }
 
 /* Call a function of the package's Python side with the graph. */
@@ -332,8 +333,8 @@ static PyObject *graph_sizeof(PyObject *self, PyObject *unused)
 {
     (void)unused;
     fg_graph *graph = (fg_graph *)self;
-    return PyLong_FromSize_t(sizeof *graph + (size_t)graph->capacity * sizeof *graph->nodes + (size_t)graph->n_nodes * sizeof(fg_graph_node) +
-                             fg_plan_nbytes(graph->plan));
+    return PyLong_FromSize_t(sizeof *graph + (size_t)graph->capacity * sizeof *graph->nodes +
+                             (size_t)graph->n_nodes * sizeof(fg_graph_node) + fg_plan_nbytes(graph->plan));
 }
 
 static PyObject *graph_str(PyObject *self)
@@ -353,7 +354,8 @@ static PyMethodDef graph_methods[] = {
     {"to_dot", graph_to_dot, METH_NOARGS, "to_dot() -> str: the graph for Graphviz."},
     {"to_json", graph_to_json, METH_NOARGS, "to_json() -> str. ValueError where a constant or callable has no text form."},
     {"from_json", graph_from_json, METH_O | METH_CLASS,
-     "from_json(text) -> Graph. Imports the modules that the text names: only for text you trust. ValueError for anything that to_json does not make."},
+     "from_json(text) -> Graph. Imports the modules that the text names: only for text you trust. ValueError for anything that to_json "
+     "does not make."},
     {"__sizeof__", graph_sizeof, METH_NOARGS, "Bytes of the graph and its replay plan, constants not included."},
     {NULL, NULL, 0, NULL},
 };
@@ -415,7 +417,8 @@ static PyGetSetDef graph_getset[] = {
     {"name", (getter)graph_name_get, graph_name_setter, "Name for messages and print-outs (str).", NULL},
     {"nodes", (getter)graph_nodes_get, NULL, "The nodes in order (a new list).", NULL},
     {"code", graph_code_get, NULL, "The graph as the source of a Python function (str).", NULL},
-    {"graph", graph_self_get, NULL, "The graph itself, so that a backend that reads `gm.graph.nodes` of an FX module reads this too.", NULL},
+    {"graph", graph_self_get, NULL, "The graph itself, so that a backend that reads `gm.graph.nodes` of an FX module reads this too.",
+     NULL},
     {"meta", (getter)graph_meta_get, NULL, "A dict for whoever works on the graph; empty at first.", NULL},
     {"failed_node", (getter)graph_failed_get, NULL, "The node that raised in the newest call that failed, or None.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
@@ -431,8 +434,10 @@ PyTypeObject fg_graph_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "framegate._core.Graph",
     .tp_basicsize = sizeof(fg_graph),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
-    .tp_doc = "Graph(name='graph')\n--\n\nThe captured operations of one segment of a function. Calling it with one value for each placeholder replays the\n"
-              "operations and returns the output structure; each intermediate is dropped after its last use. The kinds of nodes are those of torch.fx.",
+    .tp_doc = "Graph(name='graph')\n--\n\nThe captured operations of one segment of a function. Calling it with one value for each "
+              "placeholder replays the\n"
+              "operations and returns the output structure; each intermediate is dropped after its last use. The kinds of nodes are those "
+              "of torch.fx.",
     .tp_new = graph_new,
     .tp_dealloc = graph_dealloc,
     .tp_traverse = graph_traverse,

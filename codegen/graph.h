@@ -11,7 +11,13 @@
 #include "runtime/base/status.h"
 #include <Python.h>
 
-typedef enum fg_graph_op { FG_GRAPH_PLACEHOLDER, FG_GRAPH_CALL_FUNCTION, FG_GRAPH_CALL_METHOD, FG_GRAPH_GET_ATTR, FG_GRAPH_OUTPUT } fg_graph_op;
+typedef enum fg_graph_op {
+    FG_GRAPH_PLACEHOLDER,
+    FG_GRAPH_CALL_FUNCTION,
+    FG_GRAPH_CALL_METHOD,
+    FG_GRAPH_GET_ATTR,
+    FG_GRAPH_OUTPUT
+} fg_graph_op;
 
 extern PyTypeObject fg_graph_type, fg_graph_node_type;
 
@@ -22,8 +28,8 @@ FG_NEW PyObject *fg_graph_new(void);
 /* Append a node and give it borrowed. target: str for placeholder (its name hint), call_method and get_attr (attribute of args[0]); the callable for
  * call_function; ignored for output (args is a 1-tuple with the structure to return). args: tuple; kwargs: dict or NULL. code may be NULL; line and
  * byte_offset say where in the user's code the node came from. NULL with an exception set: out of memory, or the output node is already there. */
-FG_BORROWED PyObject *fg_graph_add(PyObject *graph, fg_graph_op op, PyObject *target, PyObject *args, PyObject *kwargs,
-                                   PyCodeObject *code, int line, int byte_offset);
+FG_BORROWED PyObject *fg_graph_add(PyObject *graph, fg_graph_op op, PyObject *target, PyObject *args, PyObject *kwargs, PyCodeObject *code,
+                                   int line, int byte_offset);
 Py_ssize_t fg_graph_n_ops(PyObject *graph); /* nodes that are neither placeholder nor output */
 Py_ssize_t fg_graph_n_nodes(PyObject *graph);
 

@@ -6,8 +6,7 @@
 #include <structmember.h>
 
 typedef struct checked_call {
-    PyObject_HEAD
-    vectorcallfunc vectorcall;
+    PyObject_HEAD vectorcallfunc vectorcall;
     FG_OWNED PyObject *callable;
     FG_OWNED PyObject *label; /* for messages */
     Py_ssize_t n;
@@ -21,10 +20,12 @@ static FG_NEW PyObject *wrong_outputs(const checked_call *self, FG_STEALS PyObje
     PyObject *class = module == NULL ? NULL : PyObject_GetAttrString(module, "BackendCompilerFailed");
     PyObject *message = NULL, *error = NULL;
     if (class != NULL && (PyTuple_Check(result) || PyList_Check(result)))
-        message = PyUnicode_FromFormat("returned too %s outputs when it was called: %zd, but the graph has %zd",
-                                       PySequence_Fast_GET_SIZE(result) < self->n ? "few" : "many", PySequence_Fast_GET_SIZE(result), self->n);
+        message =
+            PyUnicode_FromFormat("returned too %s outputs when it was called: %zd, but the graph has %zd",
+                                 PySequence_Fast_GET_SIZE(result) < self->n ? "few" : "many", PySequence_Fast_GET_SIZE(result), self->n);
     else if (class != NULL)
-        message = PyUnicode_FromFormat("returned a %s when it was called; a compiled graph returns a tuple of its %zd outputs", Py_TYPE(result)->tp_name, self->n);
+        message = PyUnicode_FromFormat("returned a %s when it was called; a compiled graph returns a tuple of its %zd outputs",
+                                       Py_TYPE(result)->tp_name, self->n);
     if (message != NULL)
         error = PyObject_CallFunction(class, "OOO", self->label, Py_None, message);
     if (error != NULL)
@@ -113,7 +114,8 @@ static PyObject *checked_new(PyObject *module, PyObject *args)
 
 static PyMethodDef checked_functions[] = {
     {"checked_call", checked_new, METH_VARARGS,
-     "checked_call(callable, n_outputs, label, /)\n--\n\nA callable that checks that n_outputs values come back, as a tuple (n_outputs < 0: anything)."},
+     "checked_call(callable, n_outputs, label, /)\n--\n\nA callable that checks that n_outputs values come back, as a tuple (n_outputs < "
+     "0: anything)."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -17,14 +17,13 @@ typedef struct fg_graph fg_graph;
 typedef struct fg_plan fg_plan;
 
 typedef struct fg_graph_node {
-    PyObject_HEAD
-    fg_graph *owner; /* borrowed; NULL once the graph is gone */
-    FG_OWNED PyObject *name; /* NULL until someone asks: most graphs are never printed */
+    PyObject_HEAD fg_graph *owner; /* borrowed; NULL once the graph is gone */
+    FG_OWNED PyObject *name;       /* NULL until someone asks: most graphs are never printed */
     FG_OWNED PyObject *target;
     FG_OWNED PyObject *args;
     FG_OWNED PyObject *kwargs; /* NULL: none */
     FG_OWNED PyObject *meta;   /* NULL until asked for */
-    FG_OWNED PyObject *code; /* weak reference to the user's code object, NULL: none; a graph must not keep a function alive */
+    FG_OWNED PyObject *code;   /* weak reference to the user's code object, NULL: none; a graph must not keep a function alive */
     PyObject *weakrefs;
     int32_t index;
     int32_t slot; /* placeholder: its position among the placeholders */
@@ -40,8 +39,7 @@ static inline PyCodeObject *fg_graph_node_code(const fg_graph_node *node)
 }
 
 struct fg_graph {
-    PyObject_HEAD
-    vectorcallfunc vectorcall;
+    PyObject_HEAD vectorcallfunc vectorcall;
     fg_graph_node **nodes; /* owned references */
     int32_t n_nodes, capacity, n_placeholders, n_ops;
     int32_t n_named; /* nodes[0 .. n_named) have names */
@@ -55,16 +53,16 @@ struct fg_graph {
 };
 
 typedef enum fg_plan_op {
-    FG_PLAN_CALL,    /* callable(*args, **kw) */
-    FG_PLAN_METHOD,  /* args[0].callable(...) */
-    FG_PLAN_ATTR,    /* args[0].callable */
-    FG_PLAN_UNARY,   /* a function of _operator, called directly */
+    FG_PLAN_CALL,   /* callable(*args, **kw) */
+    FG_PLAN_METHOD, /* args[0].callable(...) */
+    FG_PLAN_ATTR,   /* args[0].callable */
+    FG_PLAN_UNARY,  /* a function of _operator, called directly */
     FG_PLAN_BINARY,
     FG_PLAN_COMPARE,
-    FG_PLAN_TUPLE,   /* containers in arguments are made anew by each replay, since the callee may keep or change them */
+    FG_PLAN_TUPLE, /* containers in arguments are made anew by each replay, since the callee may keep or change them */
     FG_PLAN_LIST,
     FG_PLAN_SET,
-    FG_PLAN_DICT,    /* keys in `names` */
+    FG_PLAN_DICT, /* keys in `names` */
     FG_PLAN_SLICE,
     FG_PLAN_CONVERT, /* callable(args[0]): named tuples, frozensets, ordered dicts */
     FG_PLAN_RETURN
@@ -73,16 +71,16 @@ typedef enum fg_plan_op {
 #define FG_OPERAND_ARG (0u << 30)
 #define FG_OPERAND_REG (1u << 30)
 #define FG_OPERAND_CONST (2u << 30)
-#define FG_OPERAND_INDEX(o) ((o) & 0x3fffffffu)
+#define FG_OPERAND_INDEX(o) ((o)&0x3fffffffu)
 #define FG_OPERAND_BASE(o) ((o) >> 30)
 #define FG_PLAN_NO_REG UINT32_MAX /* the result is not used by anyone */
 
 typedef struct fg_plan_step {
-    uint8_t op;      /* fg_plan_op */
-    uint8_t compare; /* Py_LT … for COMPARE */
-    uint32_t n_args; /* operands, keyword values included */
-    uint32_t first;  /* index of the first operand */
-    uint32_t out;    /* register, or FG_PLAN_NO_REG */
+    uint8_t op;                   /* fg_plan_op */
+    uint8_t compare;              /* Py_LT … for COMPARE */
+    uint32_t n_args;              /* operands, keyword values included */
+    uint32_t first;               /* index of the first operand */
+    uint32_t out;                 /* register, or FG_PLAN_NO_REG */
     uint32_t first_drop, n_drops; /* registers nobody reads after this step */
     int32_t node;
     union {

@@ -10,10 +10,8 @@ static PyObject *hint_raw(const fg_graph_node *node)
     switch ((fg_graph_op)node->op) {
     case FG_GRAPH_PLACEHOLDER:
     case FG_GRAPH_CALL_METHOD:
-    case FG_GRAPH_GET_ATTR:
-        return Py_NewRef(node->target);
-    case FG_GRAPH_OUTPUT:
-        return PyUnicode_FromString("output");
+    case FG_GRAPH_GET_ATTR: return Py_NewRef(node->target);
+    case FG_GRAPH_OUTPUT: return PyUnicode_FromString("output");
     case FG_GRAPH_CALL_FUNCTION:
         hint = PyObject_GetAttrString(node->target, "__name__");
         if (hint != NULL && PyUnicode_Check(hint))

@@ -3,8 +3,9 @@
 #include <structmember.h>
 
 const char *const fg_graph_op_names[] = {
-    [FG_GRAPH_PLACEHOLDER] = "placeholder", [FG_GRAPH_CALL_FUNCTION] = "call_function", [FG_GRAPH_CALL_METHOD] = "call_method",
-    [FG_GRAPH_GET_ATTR] = "get_attr",       [FG_GRAPH_OUTPUT] = "output",
+    [FG_GRAPH_PLACEHOLDER] = "placeholder", [FG_GRAPH_CALL_FUNCTION] = "call_function",
+    [FG_GRAPH_CALL_METHOD] = "call_method", [FG_GRAPH_GET_ATTR] = "get_attr",
+    [FG_GRAPH_OUTPUT] = "output",
 };
 
 static PyObject *output_target; /* what the target of an output node reads as */
@@ -43,9 +44,7 @@ static void node_dealloc(PyObject *self)
     fg_graph_node *node = (fg_graph_node *)self;
     PyObject_GC_UnTrack(self);
     /* A node's arguments hold earlier nodes: a long chain dies link by link, so the depth is bounded by the trashcan. */
-    Py_TRASHCAN_BEGIN(self, node_dealloc)
-    if (node->weakrefs != NULL)
-        PyObject_ClearWeakRefs(self);
+    Py_TRASHCAN_BEGIN(self, node_dealloc) if (node->weakrefs != NULL) PyObject_ClearWeakRefs(self);
     node_clear(self);
     Py_CLEAR(node->name);
     Py_CLEAR(node->code);
@@ -174,7 +173,8 @@ static PyObject *node_stack_trace_get(fg_graph_node *node, void *closure)
 
 static PyGetSetDef node_getset[] = {
     {"name", (getter)node_name_get, NULL, "Unique identifier of the node in its graph (str).", NULL},
-    {"op", (getter)node_op_get, NULL, "placeholder, call_function, call_method, get_attr or output (the kinds of torch.fx, without call_module).", NULL},
+    {"op", (getter)node_op_get, NULL,
+     "placeholder, call_function, call_method, get_attr or output (the kinds of torch.fx, without call_module).", NULL},
     {"target", (getter)node_target_get, NULL, "The callable of a call_function; the name of a placeholder, method or attribute.", NULL},
     {"args", (getter)node_args_get, NULL, "Positional arguments; nodes may be nested in tuples, lists, dicts and slices.", NULL},
     {"kwargs", (getter)node_kwargs_get, NULL, "Keyword arguments (a copy).", NULL},
@@ -183,7 +183,8 @@ static PyGetSetDef node_getset[] = {
     {"users", (getter)node_users_get, NULL, "The nodes that use this one, in graph order (found by a scan of the graph).", NULL},
     {"graph", (getter)node_graph_get, NULL, "The graph, or None once it is gone.", NULL},
     {"code", (getter)node_code_get, NULL, "The user's code object that the operation came from, or None.", NULL},
-    {"stack_trace", (getter)node_stack_trace_get, NULL, "File, line and text of the user's code that the operation came from, or None.", NULL},
+    {"stack_trace", (getter)node_stack_trace_get, NULL, "File, line and text of the user's code that the operation came from, or None.",
+     NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -162,7 +162,8 @@ static fg_status emit_dict(builder *b, PyObject *dict, uint32_t *operand)
     step->names = Py_NewRef(keys);
     if (!PyDict_CheckExact(dict)) {
         if (Py_TYPE(dict) != &PyODict_Type) {
-            PyErr_Format(PyExc_TypeError, "a graph operation cannot take a %s as an argument: only dict and OrderedDict are made anew for each call",
+            PyErr_Format(PyExc_TypeError,
+                         "a graph operation cannot take a %s as an argument: only dict and OrderedDict are made anew for each call",
                          Py_TYPE(dict)->tp_name);
             st = FG_ERR_PYTHON;
             goto fail;
@@ -247,7 +248,7 @@ static fg_status emit_call(builder *b, fg_graph_node *node, uint32_t *operand)
         FG_TRY(emit_all(b, ((PyListObject *)values)->ob_item, n_kw, operands + n_args));
     }
     const fg_fast_op *fast = node->op == FG_GRAPH_CALL_FUNCTION && n_kw == 0 ? fg_fast_op_find(node->target, n_args) : NULL;
-    fg_plan_op op = fast != NULL                          ? (fg_plan_op)fast->step
+    fg_plan_op op = fast != NULL                         ? (fg_plan_op)fast->step
                     : node->op == FG_GRAPH_CALL_FUNCTION ? FG_PLAN_CALL
                     : node->op == FG_GRAPH_CALL_METHOD   ? FG_PLAN_METHOD
                                                          : FG_PLAN_ATTR;

@@ -50,32 +50,20 @@ static inline PyObject *step_run(const fg_plan_step *step, PyObject **args)
 {
     size_t n_positional = step->n_args - (step->names == NULL ? 0 : (size_t)PyTuple_GET_SIZE(step->names));
     switch ((fg_plan_op)step->op) {
-    case FG_PLAN_CALL:
-        return PyObject_Vectorcall(step->u.callable, args, n_positional | PY_VECTORCALL_ARGUMENTS_OFFSET, step->names);
+    case FG_PLAN_CALL: return PyObject_Vectorcall(step->u.callable, args, n_positional | PY_VECTORCALL_ARGUMENTS_OFFSET, step->names);
     case FG_PLAN_METHOD:
         return PyObject_VectorcallMethod(step->u.callable, args, n_positional | PY_VECTORCALL_ARGUMENTS_OFFSET, step->names);
-    case FG_PLAN_ATTR:
-        return PyObject_GetAttr(args[0], step->u.callable);
-    case FG_PLAN_UNARY:
-        return step->u.unary(args[0]);
-    case FG_PLAN_BINARY:
-        return step->u.binary(args[0], args[1]);
-    case FG_PLAN_COMPARE:
-        return PyObject_RichCompare(args[0], args[1], step->compare);
-    case FG_PLAN_TUPLE:
-        return make_tuple(step, args);
-    case FG_PLAN_LIST:
-        return make_list(step, args);
-    case FG_PLAN_SET:
-        return make_set(step, args);
-    case FG_PLAN_DICT:
-        return make_dict(step, args);
-    case FG_PLAN_SLICE:
-        return PySlice_New(args[0], args[1], args[2]);
-    case FG_PLAN_CONVERT:
-        return PyObject_CallOneArg(step->u.callable, args[0]);
-    case FG_PLAN_RETURN:
-        return Py_NewRef(args[0]);
+    case FG_PLAN_ATTR: return PyObject_GetAttr(args[0], step->u.callable);
+    case FG_PLAN_UNARY: return step->u.unary(args[0]);
+    case FG_PLAN_BINARY: return step->u.binary(args[0], args[1]);
+    case FG_PLAN_COMPARE: return PyObject_RichCompare(args[0], args[1], step->compare);
+    case FG_PLAN_TUPLE: return make_tuple(step, args);
+    case FG_PLAN_LIST: return make_list(step, args);
+    case FG_PLAN_SET: return make_set(step, args);
+    case FG_PLAN_DICT: return make_dict(step, args);
+    case FG_PLAN_SLICE: return PySlice_New(args[0], args[1], args[2]);
+    case FG_PLAN_CONVERT: return PyObject_CallOneArg(step->u.callable, args[0]);
+    case FG_PLAN_RETURN: return Py_NewRef(args[0]);
     }
     FG_BUG("unknown step in a graph's plan");
     PyErr_SetString(PyExc_SystemError, "framegate: unknown step in a graph's plan");
@@ -87,7 +75,8 @@ static PyObject *arity_error(fg_graph *graph, Py_ssize_t n_args, PyObject *kwnam
     if (kwnames != NULL && PyTuple_GET_SIZE(kwnames) > 0)
         PyErr_Format(PyExc_TypeError, "%U() takes its inputs by position, no keywords", graph->name);
     else
-        PyErr_Format(PyExc_TypeError, "%U() takes %d inputs, one for each placeholder, but %zd were given", graph->name, (int)graph->n_placeholders, n_args);
+        PyErr_Format(PyExc_TypeError, "%U() takes %d inputs, one for each placeholder, but %zd were given", graph->name,
+                     (int)graph->n_placeholders, n_args);
     return NULL;
 }
 

@@ -14,10 +14,9 @@ static const char *const global_texts[N_GLOBAL] = {"_global_forward_hooks", "_gl
 static PyObject *own_names[N_OWN], *global_names[N_GLOBAL], *s_forward, *s_compiled, *s_state;
 
 typedef struct call_state {
-    PyObject_HEAD
-    Py_ssize_t original, gate;        /* offsets of the two slots */
-    FG_OWNED PyObject *plain_call;    /* the __call__ for calls that hooks change; NULL: there are no hooks to look for */
-    FG_OWNED PyObject *global_hooks;  /* dict of the module that has the global hook tables */
+    PyObject_HEAD Py_ssize_t original, gate; /* offsets of the two slots */
+    FG_OWNED PyObject *plain_call;           /* the __call__ for calls that hooks change; NULL: there are no hooks to look for */
+    FG_OWNED PyObject *global_hooks;         /* dict of the module that has the global hook tables */
 } call_state;
 
 static void state_dealloc(PyObject *object)
@@ -108,7 +107,8 @@ static PyObject *module_call(PyObject *self, PyObject *args, PyObject *kwargs)
     } else {
         Py_INCREF(original);
         Py_INCREF(gate);
-        result = hooks_apply(state, self) ? call_with_self(state->plain_call, self, args, kwargs) : call_with_self(gate, original, args, kwargs);
+        result =
+            hooks_apply(state, self) ? call_with_self(state->plain_call, self, args, kwargs) : call_with_self(gate, original, args, kwargs);
         Py_DECREF(original);
         Py_DECREF(gate);
     }
@@ -164,7 +164,8 @@ static PyObject *module_call_arm(PyObject *module, PyObject *args)
 
 static PyMethodDef functions[] = {
     {"module_call_arm", module_call_arm, METH_VARARGS,
-     "module_call_arm(class, plain_call, global_hooks, /)\n--\n\nGive a made class the C call slot. plain_call None: there are no hooks to look for."},
+     "module_call_arm(class, plain_call, global_hooks, /)\n--\n\nGive a made class the C call slot. plain_call None: there are no hooks to "
+     "look for."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -179,7 +180,8 @@ static int intern_all(const char *const *texts, PyObject **names, int n)
 fg_status fg_module_call_init(PyObject *module)
 {
     if (intern_all(own_texts, own_names, N_OWN) < 0 || intern_all(global_texts, global_names, N_GLOBAL) < 0 ||
-        (s_forward = PyUnicode_InternFromString("forward")) == NULL || (s_compiled = PyUnicode_InternFromString("_compiled_call_impl")) == NULL ||
+        (s_forward = PyUnicode_InternFromString("forward")) == NULL ||
+        (s_compiled = PyUnicode_InternFromString("_compiled_call_impl")) == NULL ||
         (s_state = PyUnicode_InternFromString("_framegate_call_state")) == NULL || PyType_Ready(&call_state_type) < 0 ||
         PyModule_AddFunctions(module, functions) < 0)
         return FG_ERR_PYTHON;

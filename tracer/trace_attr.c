@@ -541,9 +541,12 @@ fg_attr_delete(fg_trace *t, fg_value *o, PyObject *name)
 fg_flow
 fg_global_load(fg_trace *t, fg_tframe *f, PyObject *name, fg_value **out)
 {
+    FG_DO(fg_look(t, &f->globals));
     FG_DO(fg_dict_get(t, f->globals, name, out));
-    if (*out == NULL)
+    if (*out == NULL) {
+        FG_DO(fg_look(t, &f->builtins));
         FG_DO(fg_dict_get(t, f->builtins, name, out));
+    }
     if (*out == NULL)
         return fg_break(t, FG_BREAK_RAISES, "name '%U' is not defined", name);
     return FG_FLOW_OK;
@@ -553,6 +556,8 @@ fg_global_load(fg_trace *t, fg_tframe *f, PyObject *name, fg_value **out)
 fg_flow
 fg_global_store(fg_trace *t, fg_tframe *f, PyObject *name, fg_value *v)
 {
+    FG_DO(fg_look(t, &f->globals));
+    FG_DO(fg_look(t, &t->root->globals));
     fg_value *globals = f->globals, *seen;
     if (v == NULL) {
         FG_DO(fg_dict_get(t, globals, name, &seen));

@@ -138,7 +138,6 @@ existing_parts(fg_trace *t, fg_value *f, fg_tframe *frame)
         return FG_FLOW_ERROR;
     if (!PyDict_CheckExact(real->func_globals))
         return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "a function whose globals are no plain dict");
-    FG_DO(fg_look(t, &frame->globals));
     if (real->func_closure != NULL) {
         frame->closure = fg_value_lazy(t, FG_ACC_FUNC_CLOSURE, node, NULL, 0, real->func_closure);
         if (frame->closure == NULL)
@@ -197,6 +196,7 @@ fg_call_python(fg_trace *t, fg_value *f, fg_value *self, fg_value **args, int32_
     if (existing) {
         FG_DO(existing_parts(t, f, frame));
     } else {
+        FG_DO(fg_look(t, &f->d));
         frame->globals = f->d;
         frame->builtins = t->root->builtins;
         frame->closure = f->c;

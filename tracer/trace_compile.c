@@ -71,7 +71,6 @@ fg_trace_root(fg_trace *t, fg_icode *icode, const fg_view *view, int32_t start_p
     if ((f->globals = fg_value_lazy(t, FG_ACC_GLOBALS, FG_NODE_NONE, NULL, 0, view->globals)) == NULL ||
         (f->builtins = fg_value_lazy(t, FG_ACC_BUILTINS, FG_NODE_NONE, NULL, 0, view->builtins)) == NULL)
         return FG_FLOW_ERROR;
-    FG_DO(fg_look(t, &f->globals));
     if (view->closure != NULL && start_pc < 0) {
         f->closure = fg_value_seq(t, FG_V_TUPLE, NULL, 0);
         for (Py_ssize_t i = 0; f->closure && i < PyTuple_GET_SIZE(view->closure); i++) {

@@ -493,7 +493,6 @@ step(fg_trace *t, bool *returned, fg_value **value)
             FG_SET(t, f->locals[f->n_locals - in->arg + i], f->closure->items[i]);
         break;
     case FG_OP_LOAD_GLOBAL:
-        FG_DO(fg_look(t, &f->builtins));
         FG_DO(fg_global_load(t, f, in->obj, &out));
         FG_DO(push(t, out));
         break;

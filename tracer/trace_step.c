@@ -154,6 +154,8 @@ build_function(fg_trace *t, fg_value *v)
     fg_reg regs[4];
     int32_t n = 0;
     int bits = 0;
+    FG_DO(fg_look(t, &v->d));
+    FG_DO(fg_look(t, &t->root->globals));
     if (v->d != t->root->globals)
         return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "a function of another module's globals made here");
     fg_value *attrs[4] = {v->c, v->items ? v->items[0] : NULL, v->b, v->a};

@@ -8,9 +8,9 @@ Start with `compile`; `explain` and `why` say what happened; `config` has the sw
 
 from __future__ import annotations
 
-from framegate import ops as _ops  # registers NumPy's operations
 from framegate import _compile as _compile_module
 from framegate import _core, backends, config, exc, logs
+from framegate import ops as _ops  # registers NumPy's operations
 from framegate._compile import compile  # noqa: A004
 from framegate._core import Graph
 from framegate._entries import CacheEntry, GuardTree, cache_entries

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from framegate import _compile, _core, _entries, backends, exc, logs
+from framegate import _compile, _core, _entries, exc, logs
 
 BreakReason = exc.BreakReason
 

@@ -117,7 +117,7 @@ RULES[graph_break] = "graph_break"
 RULES[is_compiling] = ("substitute", _always_true)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _builtin_rules() -> frozenset[Callable[..., Any]]:
     return frozenset(RULES)
 

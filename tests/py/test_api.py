@@ -11,10 +11,9 @@ import subprocess
 import sys
 import types
 
+import framegate
 import numpy as np
 import pytest
-
-import framegate
 from framegate import _compile, _core, _doctor, _rules, backends, config, exc, logs, testing
 
 

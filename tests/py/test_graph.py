@@ -7,13 +7,12 @@ import subprocess
 import sys
 import weakref
 
+import framegate
 import numpy as np
 import pytest
+from framegate import Graph, _core
 from hypothesis import given
 from hypothesis import strategies as st
-
-import framegate
-from framegate import Graph, _core
 
 Pair = collections.namedtuple("Pair", "left right")
 
