@@ -1,4 +1,9 @@
-/* Purpose:   the state of one emission, shared by emit.c, emit_tree.c, emit_step.c and emit_host.c. */
+/* Purpose:   the state of one emission, shared by emit.c, emit_tree.c, emit_step.c and emit_host.c.
+ * Model:     instructions are appended to `out`; `where` and `handler` are those of what is emitted next.
+ * Invariants: a temporary belongs to one register at a time.
+ * Threading: the GIL is held.
+ * Ownership: arrays are in the trace's arena; constants made here are in `owned` until the code object has them.
+ */
 #ifndef FG_CODEGEN_EMIT_PRIVATE_H
 #define FG_CODEGEN_EMIT_PRIVATE_H
 

@@ -19,7 +19,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-_pack = struct.Struct("<d").pack
+_bytes = struct.Struct("<d").pack
+
+
+def _pack(x: float) -> bytes:
+    """All bits, but for the sign and payload of a NaN: which operand they come from depends on how far the interpreter has specialised the operator."""
+    return _bytes(x) if x == x else b"nan"
 _FLAGS = ("C_CONTIGUOUS", "F_CONTIGUOUS", "WRITEABLE", "ALIGNED", "OWNDATA")
 _SKIPPED_GLOBALS = (types.ModuleType, types.FunctionType, type)
 

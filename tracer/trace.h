@@ -323,6 +323,11 @@ fg_flow fg_call_object_method(fg_trace *t, fg_value *self, PyObject *descr, PyOb
 fg_flow fg_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out);
 fg_flow fg_compare(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out);
 
+/* --- strings (trace_string.c) */
+fg_flow fg_format_value(fg_trace *t, fg_value *v, fg_value *spec, fg_value **out); /* spec may be NULL */
+fg_flow fg_convert_value(fg_trace *t, fg_value *v, int kind, fg_value **out);      /* 1 str, 2 repr, 3 ascii */
+fg_flow fg_build_string(fg_trace *t, fg_value **parts, int32_t n, fg_value **out);
+
 /* --- executor (trace_exec.c) */
 fg_flow fg_trace_run(fg_trace *t, bool *returned, fg_value **result);
 /* Run a generator's frame up to its next yield; *out NULL: it returned. */

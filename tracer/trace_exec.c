@@ -149,107 +149,6 @@ unpack_ex(fg_trace *t, fg_tframe *f, int32_t arg)
     return FG_FLOW_OK;
 }
 
-/* --- strings */
-
-static fg_flow
-string_step(fg_trace *t, fg_step_op op, int arg, fg_value **parts, int32_t n, PyObject *example, int flags, fg_value **out)
-{
-    fg_reg *regs = fg_arena_alloc(&t->arena, (size_t)(n + 1) * sizeof *regs), reg;
-    if (regs == NULL)
-        return fg_nomem();
-    if (example != NULL && fg_own(t, example) == NULL)
-        return FG_FLOW_ERROR;
-    for (int32_t i = 0; i < n; i++)
-        FG_DO(fg_materialise(t, parts[i], &regs[i]));
-    FG_DO(fg_emit(t, op, flags, arg, NULL, NULL, regs, n, &reg));
-    fg_value *v = fg_value_step(t, FG_V_SCALAR, reg, &PyUnicode_Type, example);
-    if (v == NULL || (v->items = fg_arena_alloc(&t->arena, (size_t)(n + 1) * sizeof *v->items)) == NULL)
-        return fg_nomem();
-    memcpy(v->items, parts, (size_t)n * sizeof *parts);
-    v->n = v->cap = n;
-    *out = v;
-    return FG_FLOW_OK;
-}
-
-static bool
-is_scalar(const fg_value *v)
-{
-    return (v->kind == FG_V_SCALAR || v->kind == FG_V_CONST) && v->type != NULL && (fg_is_scalar_type(v->type) || (v->kind == FG_V_CONST && v->real == Py_None));
-}
-
-static fg_flow
-format_value(fg_trace *t, fg_value *v, fg_value *spec, fg_value **out)
-{
-    FG_DO(fg_look(t, &v));
-    if (spec != NULL) {
-        FG_DO(fg_look(t, &spec));
-        FG_DO(fg_concrete(t, spec));
-    }
-    if (v->kind == FG_V_TENSOR && !fg_is_covered(t))
-        return string_step(t, FG_STEP_FORMAT, 0, (fg_value *[]){v, spec}, spec ? 2 : 1, NULL, FG_SF_RAISES, out);
-    if (!is_scalar(v))
-        return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "format of %s", v->type ? v->type->tp_name : "a run-time object");
-    if (v->type == &PyUnicode_Type && spec == NULL) {
-        *out = v;
-        return FG_FLOW_OK;
-    }
-    if (v->kind == FG_V_SCALAR && spec != NULL && (t->opaque || fg_is_covered(t)))
-        FG_DO(fg_concrete(t, v));
-    PyObject *example = NULL;
-    if (v->real != NULL && (example = PyObject_Format(v->real, spec ? spec->real : NULL)) == NULL)
-        return fg_break_on_error(t, FG_BREAK_RAISES, "format");
-    if (v->kind == FG_V_CONST)
-        return fg_own(t, example) && (*out = fg_value_const(t, example)) ? FG_FLOW_OK : FG_FLOW_ERROR;
-    return string_step(t, FG_STEP_FORMAT, 0, (fg_value *[]){v, spec}, spec ? 2 : 1, example, spec ? FG_SF_RAISES : 0, out);
-}
-
-static fg_flow
-convert_value(fg_trace *t, fg_value *v, int kind, fg_value **out)
-{
-    FG_DO(fg_look(t, &v));
-    if (!is_scalar(v))
-        return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "str or repr of %s", v->type ? v->type->tp_name : "a run-time object");
-    if (kind == 1)
-        return v->type == &PyUnicode_Type ? (*out = v, FG_FLOW_OK) : fg_scalar_call(t, (PyObject *)&PyUnicode_Type, &v, 1, out);
-    FG_DO(fg_concrete(t, v));
-    PyObject *text = kind == 2 ? PyObject_Repr(v->real) : PyObject_ASCII(v->real);
-    if (text == NULL)
-        return fg_break_on_error(t, FG_BREAK_RAISES, "repr");
-    return fg_own(t, text) && (*out = fg_value_const(t, text)) ? FG_FLOW_OK : FG_FLOW_ERROR;
-}
-
-static fg_flow
-build_string(fg_trace *t, fg_tframe *f, int32_t n)
-{
-    fg_value **parts = &f->stack[f->sp - n], *out;
-    bool all_const = true, all_real = true;
-    for (int32_t i = 0; i < n; i++) {
-        FG_DO(fg_look(t, &parts[i]));
-        if (parts[i]->type != &PyUnicode_Type)
-            return fg_break(t, FG_BREAK_INTERNAL, "a part of a string is no str");
-        all_const &= parts[i]->kind == FG_V_CONST;
-        all_real &= parts[i]->real != NULL;
-    }
-    PyObject *example = NULL;
-    if (all_real) {
-        PyObject *tuple = PyTuple_New(n), *empty = PyUnicode_New(0, 0);
-        for (int32_t i = 0; tuple && i < n; i++)
-            PyTuple_SET_ITEM(tuple, i, Py_NewRef(parts[i]->real));
-        example = tuple && empty ? PyUnicode_Join(empty, tuple) : NULL;
-        Py_XDECREF(tuple);
-        Py_XDECREF(empty);
-        if (example == NULL)
-            return FG_FLOW_ERROR;
-    }
-    if (all_const) {
-        if (fg_own(t, example) == NULL || (out = fg_value_const(t, example)) == NULL)
-            return FG_FLOW_ERROR;
-    } else {
-        FG_DO(string_step(t, FG_STEP_BUILD_STRING, 0, parts, n, example, 0, &out));
-    }
-    return give(t, f, n, out);
-}
-
 /* --- functions */
 
 static fg_flow
@@ -536,7 +435,8 @@ step(fg_trace *t, bool *returned, fg_value **value)
         FG_DO(build_set(t, f, in->arg));
         break;
     case FG_OP_BUILD_STRING:
-        FG_DO(build_string(t, f, in->arg));
+        FG_DO(fg_build_string(t, &f->stack[f->sp - in->arg], in->arg, &out));
+        FG_DO(give(t, f, in->arg, out));
         break;
     case FG_OP_BUILD_MAP:
         FG_DO(build_map(t, f, in->arg, NULL));
@@ -624,7 +524,7 @@ step(fg_trace *t, bool *returned, fg_value **value)
         FG_DO(fg_look(t, &v));
         if (v->kind == FG_V_TENSOR)
             FG_DO(fg_tensor_unary(t, in->op, v, &out));
-        else if (is_scalar(v) && v->real != Py_None)
+        else if ((v->kind == FG_V_SCALAR || v->kind == FG_V_CONST) && v->type != NULL && fg_is_scalar_type(v->type))
             FG_DO(fg_scalar_unary(t, in->op, v, &out));
         else
             return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "operator on %s", v->type ? v->type->tp_name : "a run-time object");
@@ -764,15 +664,15 @@ step(fg_trace *t, bool *returned, fg_value **value)
         FG_DO(match_test(t, f, in->op == FG_OP_MATCH_MAPPING));
         break;
     case FG_OP_CONVERT_VALUE:
-        FG_DO(convert_value(t, TOP(1), in->arg, &out));
+        FG_DO(fg_convert_value(t, TOP(1), in->arg, &out));
         FG_DO(give(t, f, 1, out));
         break;
     case FG_OP_FORMAT_SIMPLE:
-        FG_DO(format_value(t, TOP(1), NULL, &out));
+        FG_DO(fg_format_value(t, TOP(1), NULL, &out));
         FG_DO(give(t, f, 1, out));
         break;
     case FG_OP_FORMAT_WITH_SPEC:
-        FG_DO(format_value(t, TOP(2), TOP(1), &out));
+        FG_DO(fg_format_value(t, TOP(2), TOP(1), &out));
         FG_DO(give(t, f, 2, out));
         break;
     case FG_OP_RAISE_VARARGS:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from framegate import _compile as _compile_module
 from framegate import _core, backends, config, exc, logs
-from framegate import ops as _ops  # registers NumPy's operations
+from framegate import ops as _ops  # noqa: F401  registers NumPy's operations
 from framegate._compile import compile  # noqa: A004
 from framegate._core import Graph
 from framegate._entries import CacheEntry, GuardTree, cache_entries

@@ -5,7 +5,6 @@ from types import CodeType
 from typing import Any
 
 __version__: str
-__file__: str
 
 # --- graphs ---
 

@@ -35,7 +35,7 @@ def _guarded(what: str, check: Any) -> tuple[str, bool, str]:
 def _check_scalar() -> str:
     import framegate
 
-    def twice(x: int) -> int:
+    def twice(x: Any) -> Any:
         return x + x
 
     made = framegate.compile(twice)

@@ -201,11 +201,11 @@ def _decode(value: Any, nodes: list[Any]) -> Any:
     if kind in _SEQUENCES:
         return _SEQUENCES[kind]([_decode(v, nodes) for v in value["items"]])
     if kind in ("namedtuple", "tuple_type"):
-        made = _names.resolve(value["type"])
-        if not (isinstance(made, type) and issubclass(made, tuple)):
+        made: Any = _names.resolve(value["type"])
+        if not isinstance(made, type) or tuple not in made.__mro__:
             raise ValueError(f"{value['type']!r} is not a tuple type")
         items = [_decode(v, nodes) for v in value["items"]]
-        return made._make(items) if kind == "namedtuple" else made(items)
+        return vars(made)["_make"].__get__(None, made)(items) if kind == "namedtuple" else made(items)
     if kind == "object":
         return _names.resolve(value["name"])
     if kind == "torch.device":

@@ -78,7 +78,7 @@ def compile_module(module: Any, options: dict[str, Any]) -> Any:
             target = target.__wrapped__
         else:
             return types.MethodType(compile_with(_plain_call(cls), options), module)
-    made = object.__new__(_class_for(cls, uses_forward))
+    made: Any = object.__new__(_class_for(cls, uses_forward))
     object.__setattr__(made, "__dict__", module.__dict__)
     _Slots.original.__set__(made, module)
     _Slots.gate.__set__(made, _gate(target, options))
@@ -86,7 +86,7 @@ def compile_module(module: Any, options: dict[str, Any]) -> Any:
     return made
 
 
-def _plain_call(cls: type) -> types.FunctionType:
+def _plain_call(cls: Any) -> Any:
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         return cls.__call__(self, *args, **kwargs)
 

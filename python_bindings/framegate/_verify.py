@@ -34,7 +34,7 @@ class _Copier:
         kind = type(value)
         if kind in _ATOMS or isinstance(value, type):
             return value
-        made = self.memo.get(id(value))
+        made: Any = self.memo.get(id(value))
         if made is None:
             made = self._copy_new(value, kind)
             self.memo[id(value)] = made
@@ -44,8 +44,9 @@ class _Copier:
     def _copy_new(self, value: Any, kind: type) -> Any:
         if kind is tuple:
             return tuple([self.copy(v) for v in value])
+        made: Any
         if kind is list:
-            made: Any = []
+            made = []
             self.memo[id(value)] = made
             made.extend(self.copy(v) for v in value)
             return made
@@ -78,7 +79,7 @@ class _Copier:
             return self._torch(value, kind)
         elif kind.__reduce_ex__ is object.__reduce_ex__ and kind.__new__ is object.__new__ and isinstance(getattr(value, "__dict__", None), dict):
             if kind.__setattr__ is object.__setattr__ and not _has_slots(kind):
-                made = object.__new__(kind)
+                made: Any = object.__new__(kind)
                 self.memo[id(value)] = made
                 made.__dict__.update({k: self.copy(v) for k, v in value.__dict__.items()})
                 return made

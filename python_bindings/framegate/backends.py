@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 Backend = Callable[..., Callable[..., Any]]
+_Names = list[str]  # `list` is a function of this module further down
 
 _F = TypeVar("_F", bound=Backend)
 _registered: dict[str, Backend] = {}
@@ -55,7 +56,7 @@ def register(name: str, backend: Any = None) -> Any:
     return backend
 
 
-def list() -> list[str]:  # noqa: A001  (the public name)
+def list() -> _Names:  # noqa: A001  (the public name)
     """The names that `lookup` knows, sorted. torch's are among them once the process has imported torch, with the prefix ``torch:``."""
     names = [*_registered]
     if "torch" in sys.modules:

@@ -31,7 +31,7 @@ class Flag:
     env: str | None = None
 
     @property
-    def type(self) -> type:
+    def type(self) -> Any:
         return type(self.default)
 
 

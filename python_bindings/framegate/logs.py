@@ -35,11 +35,11 @@ _local = threading.local()
 _warned: set[str] = set()
 
 
-class _StderrHandler(logging.StreamHandler):  # type: ignore[type-arg]
+class _StderrHandler(logging.StreamHandler):
     """Writes to what sys.stderr is at the time, so that redirection and pytest's capture work."""
 
     @property
-    def stream(self) -> Any:  # type: ignore[override]
+    def stream(self) -> Any:
         import sys
 
         return sys.stderr

@@ -151,6 +151,18 @@ static fg_status constant_index(fg_assembler *a, const fg_instr *instr, int32_t 
     return fg_pool_add(&a->constants, instr->obj, index);
 }
 
+/* A cell variable: one after the plain variables, or an argument that is a cell as well. */
+static int is_cell(const fg_assembler *a, int32_t slot)
+{
+    const Py_ssize_t n = PyTuple_GET_SIZE(a->in->varnames);
+    if (slot >= n)
+        return 1;
+    for (Py_ssize_t c = 0; c < PyTuple_GET_SIZE(a->in->cellvars); c++)
+        if (PyUnicode_Compare(PyTuple_GET_ITEM(a->in->varnames, slot), PyTuple_GET_ITEM(a->in->cellvars, c)) == 0)
+            return 1;
+    return 0;
+}
+
 /* Numbers that the interpreter would take on trust. */
 static int argument_is_sound(const fg_assembler *a, const fg_instr *instr)
 {
@@ -169,12 +181,12 @@ static int argument_is_sound(const fg_assembler *a, const fg_instr *instr)
     case FG_OP_COPY_FREE_VARS: return n == PyTuple_GET_SIZE(a->in->freevars);
     case FG_OP_LOAD_FAST:
     case FG_OP_STORE_FAST:
-    case FG_OP_DELETE_FAST:
+    case FG_OP_DELETE_FAST: return n < a->n_slots;
     case FG_OP_LOAD_DEREF:
     case FG_OP_STORE_DEREF:
     case FG_OP_DELETE_DEREF:
-    case FG_OP_MAKE_CELL:
-    case FG_OP_LOAD_FROM_DICT_OR_DEREF: return n < a->n_slots;
+    case FG_OP_LOAD_FROM_DICT_OR_DEREF: return n < a->n_slots && (n >= a->n_slots - PyTuple_GET_SIZE(a->in->freevars) || is_cell(a, n));
+    case FG_OP_MAKE_CELL: return n < a->n_slots - PyTuple_GET_SIZE(a->in->freevars) && is_cell(a, n);
     default: return 1;
     }
 }
