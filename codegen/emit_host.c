@@ -154,10 +154,10 @@ may_break(const fg_icode *root, int32_t i)
     case FG_OP_CALL_KW:
         return false;
     case FG_OP_RESUME: case FG_OP_JUMP: case FG_OP_PUSH_EXC_INFO: case FG_OP_POP_EXCEPT: case FG_OP_CHECK_EXC_MATCH: case FG_OP_RERAISE:
-    case FG_OP_RETURN_VALUE: case FG_OP_RAISE_VARARGS:
+    case FG_OP_RETURN_VALUE: case FG_OP_LOAD_FAST:
         return false;
     default:
-        return fg_cop_raises(in->op) > 1;
+        return fg_cop_raises(in->op) > 0;
     }
 }
 
