@@ -205,7 +205,8 @@ def _decode(value: Any, nodes: list[Any]) -> Any:
         if not isinstance(made, type) or tuple not in made.__mro__:
             raise ValueError(f"{value['type']!r} is not a tuple type")
         items = [_decode(v, nodes) for v in value["items"]]
-        return vars(made)["_make"].__get__(None, made)(items) if kind == "namedtuple" else made(items)
+        construct: Any = made
+        return construct._make(items) if kind == "namedtuple" else construct(items)
     if kind == "object":
         return _names.resolve(value["name"])
     if kind == "torch.device":

@@ -46,7 +46,6 @@ _FLAGS: dict[str, Flag] = {
     "wait_for_compile_limit": Flag(60.0, "Seconds that such a call waits before it runs as plain Python.", 0),
     "compile_under_tracing": Flag(False, "Compile on threads where a debugger, profiler or coverage tool traces (otherwise the plain function runs there)."),
     "strict_errors": Flag(False, "Raise InternalError instead of warning once and running the frame as plain Python.", env="FRAMEGATE_STRICT"),
-    "trace_budget": Flag(1_000_000, "Instructions that one trace may execute before it becomes a graph break.", 1),
 }
 
 
@@ -197,7 +196,6 @@ wait_for_compile: bool
 wait_for_compile_limit: float
 compile_under_tracing: bool
 strict_errors: bool
-trace_budget: int
 
 reset()
 sys.modules[__name__].__class__ = _ConfigModule
