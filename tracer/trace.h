@@ -66,6 +66,8 @@ typedef enum fg_iter_kind {
     FG_ITER_ITEMS,     /* over a snapshot of values: keys, values, items of a dict; size is checked on each step */
     FG_ITER_ENUMERATE,
     FG_ITER_ZIP,
+    FG_ITER_MAP,       /* function a over the iterators `items` */
+    FG_ITER_FILTER,    /* of iterator b what function a (None: truth) accepts */
     FG_ITER_GENERATOR, /* a generator expression: its frame is run on demand */
     FG_ITER_REVERSED,
     FG_ITER_STR
@@ -116,6 +118,7 @@ struct fg_value {
 typedef enum fg_on_result {
     FG_RESULT_PUSH,
     FG_RESULT_DROP = 2,       /* a property's setter */
+    FG_RESULT_KEEP = 4,       /* fg_call_now: stays in the frame's `yielded` */
     FG_RESULT_IMPLEMENTED = 3 /* an operator: NotImplemented would go on with the other operand */
 } fg_on_result;
 
@@ -300,7 +303,8 @@ fg_flow fg_container_method(fg_trace *t, fg_value *self, PyObject *name, fg_valu
 fg_flow fg_unpack(fg_trace *t, fg_value *o, int32_t n, fg_value **out);
 fg_flow fg_iterate(fg_trace *t, fg_value *o, fg_value ***items, int32_t *n); /* all elements of a finite known iterable */
 fg_flow fg_equal(fg_trace *t, fg_value *a, fg_value *b, bool *equal);       /* == of two known values */
-fg_flow fg_sorted(fg_trace *t, fg_value **items, int32_t n, bool reverse, fg_value **out); /* a new list value */
+/* A new list value; keys: what to sort by, one per item, or NULL. */
+fg_flow fg_sorted(fg_trace *t, fg_value **items, int32_t n, fg_value **keys, bool reverse, fg_value **out);
 fg_flow fg_list_changed(fg_trace *t, fg_value *list, const char *method, fg_value **args, int32_t n); /* mark mutated, emit the method call */
 
 /* --- iterators (trace_iter.c) */
@@ -312,6 +316,10 @@ fg_flow fg_iter_materialise(fg_trace *t, fg_value *it, fg_reg *reg);
 /* Either gives *out, or pushes a frame (then *out is NULL and the executor goes on in it). */
 fg_flow fg_call(fg_trace *t, fg_value *f, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);
 bool fg_is_own_builtin(PyObject *callable, bool *yes); /* false: an exception is set */
+/* The same, but what is called is run to its end: *out is always given. For what happens in the middle of an instruction. */
+fg_flow fg_call_now(fg_trace *t, fg_value *f, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);
+/* Call a special method that the class of an instance defines in Python; *found false: it has none. */
+fg_flow fg_call_special(fg_trace *t, fg_value *o, PyObject *name, fg_value **args, int32_t n, fg_value **out, bool *found);
 fg_flow fg_call_builtin(fg_trace *t, fg_value *f, PyObject *callable, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out, bool *handled);
 fg_flow fg_call_class(fg_trace *t, fg_value *f, PyTypeObject *type, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);
 fg_flow fg_call_python(fg_trace *t, fg_value *f, fg_value *self, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);

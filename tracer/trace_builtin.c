@@ -51,8 +51,6 @@ static fg_flow
 b_len(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     int64_t n;
-    if (a->v[0]->kind == FG_V_OBJECT)
-        return unsupported(t, a);
     FG_DO(fg_len(t, a->v[0]->kind == FG_V_VIEW ? a->v[0]->a : a->v[0], &n));
     return give(t, PyLong_FromLongLong(n), out);
 }
@@ -384,12 +382,19 @@ b_sorted(fg_trace *t, const fg_bargs *a, fg_value **out)
     fg_value *key = keyword(a, "key"), *reverse = keyword(a, "reverse"), **items;
     int32_t n;
     bool backwards = false;
-    if (a->npos != 1 || (key != NULL && !(key->kind == FG_V_CONST && key->real == Py_None)))
+    if (a->npos != 1)
         return unsupported(t, a);
     if (reverse != NULL)
         FG_DO(fg_truth(t, reverse, &backwards));
     FG_DO(fg_iterate(t, a->v[0], &items, &n));
-    return fg_sorted(t, items, n, backwards, out);
+    if (key == NULL || (key->kind == FG_V_CONST && key->real == Py_None))
+        return fg_sorted(t, items, n, NULL, backwards, out);
+    fg_value **keys = fg_arena_alloc(&t->arena, (size_t)(n + 1) * sizeof *keys);
+    if (keys == NULL)
+        return fg_nomem();
+    for (int32_t i = 0; i < n; i++)
+        FG_DO(fg_call_now(t, key, &items[i], 1, NULL, &keys[i]));
+    return fg_sorted(t, items, n, keys, backwards, out);
 }
 
 static fg_flow
@@ -473,6 +478,32 @@ b_min_max(fg_trace *t, const fg_bargs *a, fg_value **out)
             return FG_FLOW_OK;
         }
     return give(t, best, out);
+}
+
+static fg_flow
+b_map(fg_trace *t, const fg_bargs *a, fg_value **out)
+{
+    fg_value **items = fg_arena_alloc(&t->arena, (size_t)a->n * sizeof *items);
+    if (items == NULL)
+        return fg_nomem();
+    for (int32_t i = 1; i < a->n; i++)
+        FG_DO(fg_iter_new(t, a->v[i], &items[i - 1]));
+    FG_DO(new_iter(t, FG_ITER_MAP, &PyMap_Type, out));
+    (*out)->a = a->v[0];
+    (*out)->items = items;
+    (*out)->n = a->n - 1;
+    return FG_FLOW_OK;
+}
+
+static fg_flow
+b_filter(fg_trace *t, const fg_bargs *a, fg_value **out)
+{
+    fg_value *inner;
+    FG_DO(fg_iter_new(t, a->v[1], &inner));
+    FG_DO(new_iter(t, FG_ITER_FILTER, &PyFilter_Type, out));
+    (*out)->a = a->v[0]->kind == FG_V_CONST && a->v[0]->real == Py_None ? NULL : a->v[0];
+    (*out)->b = inner;
+    return FG_FLOW_OK;
 }
 
 /* --- attributes */
@@ -590,7 +621,7 @@ static const struct builtin_row {
     {"sum", 1, 2, true, b_sum},            {"any", 1, 1, false, b_any_all},     {"all", 1, 1, false, b_any_all},
     {"min", 1, 64, true, b_min_max},       {"max", 1, 64, true, b_min_max},     {"getattr", 2, 3, false, b_getattr},
     {"hasattr", 2, 2, false, b_hasattr},   {"setattr", 3, 3, false, b_setattr}, {"slice", 1, 3, false, b_slice},
-    {"object", 0, 0, false, b_object},
+    {"object", 0, 0, false, b_object},       {"map", 2, 8, false, b_map},           {"filter", 2, 2, false, b_filter},
 };
 
 static PyObject *table; /* builtin object -> index of its row; made once from the real builtins */

@@ -123,6 +123,25 @@ find_special(fg_trace *t, fg_value *o, const char *prefix, const char *name, fg_
     return *out ? fg_look(t, out) : FG_FLOW_OK;
 }
 
+fg_flow
+fg_call_special(fg_trace *t, fg_value *o, PyObject *name, fg_value **args, int32_t n, fg_value **out, bool *found)
+{
+    fg_value *type, *f;
+    *found = false;
+    FG_DO(fg_object_type(t, o, &type));
+    FG_DO(fg_type_lookup(t, type, o->type, name, &f));
+    if (f == NULL)
+        return FG_FLOW_OK;
+    FG_DO(fg_look(t, &f));
+    if (f->kind != FG_V_FUNC)
+        return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "%U of %s", name, o->type->tp_name);
+    fg_value *all[4] = {o};
+    for (int32_t i = 0; i < n && i < 3; i++)
+        all[i + 1] = args[i];
+    *found = true;
+    return fg_call_now(t, f, all, n + 1, NULL, out);
+}
+
 static fg_flow
 call_special(fg_trace *t, fg_value *f, fg_value *self, fg_value *other, fg_value **out)
 {
@@ -196,8 +215,8 @@ seq_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out, bool *
         int32_t n;
         FG_DO(fg_index_value(t, times, &count));
         FG_DO(fg_iterate(t, seq, &items, &n));
-        if (count * n > 100000)
-            return fg_break(t, FG_BREAK_TOO_LONG, "a sequence of %lld elements", (long long)(count * n));
+        if (count > 100000 || count * n > 100000)
+            return fg_break(t, FG_BREAK_TOO_LONG, "a sequence of %d elements, %lld times", (int)n, (long long)count);
         if ((*out = fg_value_seq(t, (fg_vkind)seq->kind, NULL, 0)) == NULL)
             return FG_FLOW_ERROR;
         for (int64_t k = 0; k < count; k++)

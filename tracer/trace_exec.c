@@ -279,6 +279,10 @@ return_from(fg_trace *t, fg_tframe *f, fg_value *v)
     }
     FG_SET(t, t->frame, caller);
     FG_SET(t, t->inline_depth, t->inline_depth - 1);
+    if (f->on_result == FG_RESULT_KEEP) {
+        FG_SET(t, f->yielded, v);
+        return FG_FLOW_OK;
+    }
     FG_SET(t, caller->pc, caller->pc + 1);
     return f->on_result == FG_RESULT_DROP ? FG_FLOW_OK : push(t, v);
 }
@@ -713,29 +717,51 @@ step(fg_trace *t, bool *returned, fg_value **value)
     return FG_FLOW_OK;
 }
 
+static fg_flow
+run_until(fg_trace *t, fg_tframe *caller)
+{
+    bool returned = false;
+    fg_value *value;
+    if (t->inline_depth > 60)
+        return fg_break(t, FG_BREAK_RECURSION, "calls in the middle of instructions nested too deep");
+    while (t->frame != caller) {
+        if (--t->budget < 0)
+            return fg_break(t, FG_BREAK_TOO_LONG, "the instruction budget of one trace is used up");
+        FG_DO(step(t, &returned, &value));
+    }
+    return FG_FLOW_OK;
+}
+
+fg_flow
+fg_call_now(fg_trace *t, fg_value *f, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out)
+{
+    fg_tframe *caller = t->frame;
+    FG_DO(fg_call(t, f, args, n, kwnames, out));
+    fg_tframe *callee = t->frame;
+    if (callee == caller)
+        return FG_FLOW_OK;
+    callee->on_result = FG_RESULT_KEEP;
+    FG_DO(run_until(t, caller));
+    *out = callee->yielded;
+    return FG_FLOW_OK;
+}
+
 fg_flow
 fg_trace_resume(fg_trace *t, fg_tframe *generator, fg_value **out)
 {
     fg_tframe *caller = t->frame;
-    bool returned = false;
     *out = NULL;
     for (fg_tframe *f = caller; f != NULL; f = f->parent)
         if (f == generator)
             return fg_break(t, FG_BREAK_RAISES, "generator already executing");
     if (generator->is_finished)
         return FG_FLOW_OK;
-    if (t->inline_depth > 60)
-        return fg_break(t, FG_BREAK_RECURSION, "generators nested too deep");
     FG_SET(t, generator->parent, caller);
     FG_SET(t, generator->site, fg_site_here(t));
     FG_SET(t, generator->covered, (uint8_t)fg_is_covered(t));
     FG_SET(t, t->inline_depth, t->inline_depth + 1);
     FG_SET(t, t->frame, generator);
-    while (t->frame != caller) {
-        if (--t->budget < 0)
-            return fg_break(t, FG_BREAK_TOO_LONG, "the instruction budget of one trace is used up");
-        FG_DO(step(t, &returned, out));
-    }
+    FG_DO(run_until(t, caller));
     FG_SET(t, t->inline_depth, t->inline_depth - 1);
     *out = generator->is_finished ? NULL : generator->yielded;
     return FG_FLOW_OK;

@@ -63,6 +63,18 @@ fg_len(fg_trace *t, fg_value *o, int64_t *len)
         return *len < 0 ? fg_break_on_error(t, FG_BREAK_RAISES, "len") : FG_FLOW_OK;
     case FG_V_TENSOR:
         return fg_tensor_len(t, o, len);
+    case FG_V_OBJECT: {
+        fg_value *out;
+        bool found;
+        FG_DO(fg_call_special(t, o, fg_names.s_len, NULL, 0, &out, &found));
+        if (!found)
+            return fg_break(t, FG_BREAK_RAISES, "object of type '%s' has no len()", o->type->tp_name);
+        FG_DO(fg_look(t, &out));
+        if (out->type != &PyLong_Type)
+            return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "__len__ of %s", o->type->tp_name);
+        FG_DO(fg_index_value(t, out, len));
+        return *len < 0 ? fg_break(t, FG_BREAK_RAISES, "__len__() should return >= 0") : FG_FLOW_OK;
+    }
     default:
         return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "len of %s", o->type ? o->type->tp_name : "a run-time object");
     }
@@ -164,6 +176,11 @@ fg_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value **out)
     }
     case FG_V_TENSOR:
         return fg_tensor_subscr(t, o, k, out);
+    case FG_V_OBJECT: {
+        bool found;
+        FG_DO(fg_call_special(t, o, fg_names.s_getitem, &k, 1, out, &found));
+        return found ? FG_FLOW_OK : fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "subscript of %s", o->type->tp_name);
+    }
     case FG_V_SCALAR:
         FG_DO(fg_concrete(t, o));
         /* fall through */
@@ -281,6 +298,12 @@ fg_store_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value *v)
         return fg_dict_set(t, o, k, v);
     case FG_V_TENSOR:
         return fg_tensor_store_subscr(t, o, k, v);
+    case FG_V_OBJECT: {
+        fg_value *unused;
+        bool found;
+        FG_DO(fg_call_special(t, o, fg_names.s_setitem, (fg_value *[]){k, v}, 2, &unused, &found));
+        return found ? FG_FLOW_OK : fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "item assignment to %s", o->type->tp_name);
+    }
     default:
         return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "item assignment to %s", o->type ? o->type->tp_name : "a run-time object");
     }
@@ -442,6 +465,13 @@ fg_contains(fg_trace *t, fg_value *item, fg_value *o, bool *found)
         for (int32_t i = 0; i < o->n && !*found; i++)
             FG_DO(fg_equal(t, item, o->items[i], found));
         return FG_FLOW_OK;
+    }
+    if (o->kind == FG_V_OBJECT) {
+        fg_value *out;
+        bool has;
+        FG_DO(fg_call_special(t, o, fg_names.s_contains, &item, 1, &out, &has));
+        if (has)
+            return fg_truth(t, out, found);
     }
     if (o->kind == FG_V_SCALAR)
         FG_DO(fg_concrete(t, o));

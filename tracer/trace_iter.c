@@ -82,6 +82,13 @@ fg_iter_new(fg_trace *t, fg_value *o, fg_value **out)
         fg_value *seq = fg_value_seq(t, FG_V_TUPLE, items, (int32_t)n);
         return seq ? iter_over(t, FG_ITER_SEQ, seq, out) : FG_FLOW_ERROR;
     }
+    case FG_V_OBJECT: {
+        bool found;
+        FG_DO(fg_call_special(t, o, fg_names.s_iter, NULL, 0, out, &found));
+        if (!found || (*out)->kind != FG_V_ITER)
+            return fg_break(t, FG_BREAK_ITERATOR, "iteration over %s", o->type->tp_name);
+        return FG_FLOW_OK;
+    }
     default:
         return fg_break(t, FG_BREAK_ITERATOR, "iteration over %s", o->type ? o->type->tp_name : "a run-time object");
     }
@@ -132,6 +139,44 @@ next_zip(fg_trace *t, fg_value *it, fg_value **out)
 }
 
 static fg_flow
+next_map(fg_trace *t, fg_value *it, fg_value **out)
+{
+    fg_value **args = fg_arena_alloc(&t->arena, (size_t)(it->n + 1) * sizeof *args);
+    if (args == NULL)
+        return fg_nomem();
+    for (int32_t i = 0; i < it->n; i++) {
+        FG_DO(fg_iter_next(t, it->items[i], &args[i]));
+        if (args[i] == NULL) {
+            *out = NULL;
+            return FG_FLOW_OK;
+        }
+    }
+    return fg_call_now(t, it->a, args, it->n, NULL, out);
+}
+
+static fg_flow
+next_filter(fg_trace *t, fg_value *it, fg_value **out)
+{
+    for (;;) {
+        fg_value *item, *verdict;
+        bool keep;
+        FG_DO(fg_iter_next(t, it->b, &item));
+        if (item == NULL) {
+            *out = NULL;
+            return FG_FLOW_OK;
+        }
+        verdict = item;
+        if (it->a != NULL)
+            FG_DO(fg_call_now(t, it->a, &item, 1, NULL, &verdict));
+        FG_DO(fg_truth(t, verdict, &keep));
+        if (keep) {
+            *out = item;
+            return FG_FLOW_OK;
+        }
+    }
+}
+
+static fg_flow
 advance(fg_trace *t, fg_value *it, fg_value **out)
 {
     fg_value *a = it->a;
@@ -169,6 +214,10 @@ advance(fg_trace *t, fg_value *it, fg_value **out)
     }
     case FG_ITER_ZIP:
         return next_zip(t, it, out);
+    case FG_ITER_MAP:
+        return next_map(t, it, out);
+    case FG_ITER_FILTER:
+        return next_filter(t, it, out);
     case FG_ITER_GENERATOR:
         return fg_trace_resume(t, it->frame, out);
     case FG_ITER_STR:

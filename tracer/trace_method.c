@@ -199,10 +199,10 @@ list_copy(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 
 /* Sort values that are known scalars: stable, by Python's own comparison of the constants. */
 fg_flow
-fg_sorted(fg_trace *t, fg_value **items, int32_t n, bool reverse, fg_value **out)
+fg_sorted(fg_trace *t, fg_value **items, int32_t n, fg_value **keys, bool reverse, fg_value **out)
 {
     PyObject *pairs = fg_own(t, PyList_New(n));
-    fg_value *list = fg_value_seq(t, FG_V_LIST, items, n);
+    fg_value *list = fg_value_seq(t, FG_V_LIST, keys ? keys : items, n);
     if (pairs == NULL || list == NULL)
         return FG_FLOW_ERROR;
     for (int32_t i = 0; i < n; i++) {
@@ -222,12 +222,12 @@ fg_sorted(fg_trace *t, fg_value **items, int32_t n, bool reverse, fg_value **out
         return fg_break_on_error(t, FG_BREAK_RAISES, "sort");
     if (reverse && PyList_Reverse(pairs) < 0)
         return FG_FLOW_ERROR;
-    fg_value *sorted = fg_value_seq(t, FG_V_LIST, list->items, n);
+    fg_value *sorted = fg_value_seq(t, FG_V_LIST, items, n);
     if (sorted == NULL)
         return FG_FLOW_ERROR;
     for (int32_t i = 0; i < n; i++) {
         long at = PyLong_AsLong(PyTuple_GET_ITEM(PyList_GET_ITEM(pairs, i), 1));
-        sorted->items[i] = list->items[reverse ? -at : at];
+        sorted->items[i] = items[reverse ? -at : at];
     }
     *out = sorted;
     return FG_FLOW_OK;
@@ -238,7 +238,7 @@ list_sort(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
     fg_value *sorted;
     FG_DO(fg_list_load(t, self));
-    FG_DO(fg_sorted(t, self->items, self->n, false, &sorted));
+    FG_DO(fg_sorted(t, self->items, self->n, NULL, false, &sorted));
     FG_DO(fg_list_changed(t, self, "sort", a->v, 0));
     FG_DO(replace_items(t, self, sorted->items, sorted->n));
     return give_none(t, out);

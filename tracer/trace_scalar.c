@@ -208,7 +208,21 @@ fg_truth(fg_trace *t, fg_value *v, bool *truth)
                 return FG_FLOW_OK;
             }
         }
-        return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "truth of %s", v->type->tp_name);
+        {
+            fg_value *out;
+            bool found;
+            FG_DO(fg_call_special(t, v, fg_names.s_bool, NULL, 0, &out, &found));
+            if (found) {
+                FG_DO(fg_look(t, &out));
+                if (out->type != &PyBool_Type)
+                    return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "__bool__ of %s", v->type->tp_name);
+                return fg_truth(t, out, truth);
+            }
+            int64_t n;
+            FG_DO(fg_len(t, v, &n));
+            *truth = n > 0;
+            return FG_FLOW_OK;
+        }
     case FG_V_LIST: case FG_V_DICT: case FG_V_TUPLE: case FG_V_SET: {
         if ((v->kind == FG_V_LIST || v->kind == FG_V_DICT) && !v->is_mutated && !v->is_complete && v->node != FG_NODE_NONE) {
             *truth = (v->kind == FG_V_LIST ? PyList_GET_SIZE(v->real) : PyDict_GET_SIZE(v->real)) > 0;

@@ -129,3 +129,44 @@ def guards_check(guards: Guards, function: Callable[..., Any], args: tuple[Any, 
 def guards_explain(guards: Guards, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], /) -> list[str]: ...
 def guards_from_text(text: str, resolve: Callable[[str], Any] | None = None, /) -> Guards: ...
 def tensor_layers() -> dict[str, str]: ...
+
+# --- operations: see tracer/ops_registry.h and framegate.ops.row_spec ---
+
+OPF_CHANGES_META: int
+OPF_CREATES: int
+OPF_DATA_OUTPUT: int
+OPF_ERRSTATE: int
+OPF_MAY_RETURN_ARG: int
+OPF_MUTATES_FIRST: int
+OPF_NEEDS_FRAME: int
+OPF_OUT_KEYWORD: int
+OPF_SCALARS: int
+OPF_STATE: int
+OPF_VIEW: int
+RAISES_DATA: int
+RAISES_METADATA: int
+RAISES_NEVER: int
+RESULT_META: int
+RESULT_NONE: int
+RESULT_OTHER: int
+RESULT_SCALAR: int
+RESULT_SELF: int
+RESULT_TENSOR: int
+RESULT_TENSORS: int
+
+def register_ops(
+    owner: Any,
+    prefix: str,
+    names: tuple[str, ...],
+    flags: int,
+    raises: int,
+    result: int,
+    signature: str | None,
+    is_attribute: bool = False,
+    /,
+) -> int: ...
+def register_op_base(type: type, base: type, /) -> None: ...
+def register_bound_ops(
+    type: type, prefix: str, names: tuple[str, ...], flags: int, raises: int, result: int, signature: str | None, /
+) -> None: ...
+def register_late_ops(module_name: str, callback: Callable[..., Any], /) -> None: ...
