@@ -214,22 +214,6 @@ fg_py_pure_module(PyObject *callable)
 }
 
 bool
-fg_py_is_ufunc(PyObject *callable)
-{
-    return Py_TYPE(callable) == fg_names.numpy_ufunc;
-}
-
-int
-fg_py_ufunc_nin(PyObject *ufunc)
-{
-    PyObject *nin = PyObject_GetAttrString(ufunc, "nin");
-    long n = nin ? PyLong_AsLong(nin) : 0;
-    Py_XDECREF(nin);
-    PyErr_Clear();
-    return (int)n;
-}
-
-bool
 fg_py_is_plain_exception(PyTypeObject *type)
 {
     /* made by C alone: a Python __init__ or __new__ anywhere in its bases fills these with slot functions of heap types */

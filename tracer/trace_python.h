@@ -34,8 +34,6 @@ bool fg_py_is_fake(PyObject *object);
 FG_NEW PyObject *fg_py_callable_name(PyObject *callable);
 bool fg_py_has_side_effects(PyObject *callable); /* print and its like: for the wording of a break */
 int fg_py_pure_module(PyObject *callable);       /* 1: a function of math, 2: of operator, 0 */
-bool fg_py_is_ufunc(PyObject *callable);
-int fg_py_ufunc_nin(PyObject *ufunc);
 bool fg_py_is_plain_exception(PyTypeObject *type);
 bool fg_py_is_polyfill(PyCodeObject *code);
 FG_NEW PyObject *fg_py_icode_capsule(FG_STEALS fg_icode *icode);

@@ -531,58 +531,115 @@ check_row(fg_trace *t, const fg_op_row *row)
     return FG_FLOW_OK;
 }
 
-/* The value that an operation writes and gives back: out= or its first argument. NULL: none. */
+/* What an operation writes: its first argument, out=, or an argument that it fills. At most one is given back as the result. */
+typedef struct fg_writes {
+    fg_value *values[4];
+    int32_t n;
+    fg_value *given_back;
+} fg_writes;
+
 static fg_flow
-written_value(fg_trace *t, const fg_op_row *row, PyObject *callable, fg_value **args, int32_t n, PyObject *kwnames, fg_value **written, bool *returns_it)
+add_write(fg_trace *t, const fg_op_row *row, fg_writes *w, fg_value *v, bool gives_back)
 {
-    Py_ssize_t nkw = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
-    *written = NULL;
-    *returns_it = false;
-    if (row->flags & FG_OPF_MUTATES_FIRST) {
-        if (n - nkw < 1)
-            return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U without a positional argument", row->name);
-        *written = args[0];
-        *returns_it = row->result == FG_RESULT_SELF;
+    if (v->kind == FG_V_CONST && v->real == Py_None)
         return FG_FLOW_OK;
+    if (v->kind != FG_V_TENSOR || w->n == 4)
+        return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U writes a %s", row->name, v->type ? v->type->tp_name : "run-time object");
+    w->values[w->n++] = v;
+    if (gives_back)
+        w->given_back = v;
+    return FG_FLOW_OK;
+}
+
+static bool
+contains_tensor(const fg_value *v, int depth)
+{
+    if (v->kind == FG_V_TENSOR)
+        return true;
+    for (int32_t i = 0; depth < 8 && (v->kind == FG_V_LIST || v->kind == FG_V_TUPLE) && i < v->n; i++)
+        if (contains_tensor(v->items[i], depth + 1))
+            return true;
+    return false;
+}
+
+/* One argument by the role that the row gives it. args[0] is the first argument of the call (self of a method). */
+static fg_flow
+check_role(fg_trace *t, const fg_op_row *row, fg_value **args, int32_t at, int32_t position, PyObject *name, fg_writes *w)
+{
+    fg_value *v = args[at];
+    switch (fg_op_role_get(row, position, name)) {
+    case FG_ROLE_UNKNOWN:
+        return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U with an argument that is not in its signature", row->name);
+    case FG_ROLE_REQUIRED:
+        if (v->kind == FG_V_CONST && v->real == Py_None)
+            return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U with None", row->name);
+        /* fall through */
+    case FG_ROLE_OPERAND:
+        return row->flags & FG_OPF_SCALARS ? FG_FLOW_OK : bake_scalars(t, v, 0);
+    case FG_ROLE_CONSTANT:
+        if (contains_tensor(v, 0))
+            return fg_break(t, FG_BREAK_DATA_DEPENDENT_SHAPE, "%U with an array where a plain value decides the shape", row->name);
+        return bake_scalars(t, v, 0);
+    case FG_ROLE_OUT:
+        return add_write(t, row, w, v, true);
+    case FG_ROLE_WRITTEN:
+        return add_write(t, row, w, v, false);
+    case FG_ROLE_INPLACE: {
+        bool in_place;
+        FG_DO(bake_scalars(t, v, 0));
+        FG_DO(fg_truth(t, v, &in_place));
+        return in_place && at != 0 ? add_write(t, row, w, args[0], true) : FG_FLOW_OK;
     }
-    for (Py_ssize_t i = 0; i < nkw; i++)
-        if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, i), "out") == 0) {
-            fg_value *out = args[n - nkw + i];
-            FG_DO(fg_look(t, &out));
-            if (out->kind == FG_V_CONST && out->real == Py_None)
-                return FG_FLOW_OK;
-            if (out->kind != FG_V_TENSOR)
-                return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U with out= of several arrays", row->name);
-            *written = out;
-            *returns_it = true;
-            return FG_FLOW_OK;
+    case FG_ROLE_FIXED:
+    case FG_ROLE_TEXT: {
+        const fg_op_param *param = fg_op_param_find(row, position, name);
+        FG_DO(bake_scalars(t, v, 0));
+        bool right = v->kind == FG_V_CONST && param != NULL &&
+                     (param->role == FG_ROLE_TEXT ? v->real == Py_None || PyUnicode_CheckExact(v->real) : v->real == param->value);
+        return right ? FG_FLOW_OK : fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U with this argument is another operation", row->name);
+    }
+    }
+    return fg_break(t, FG_BREAK_INTERNAL, "role");
+}
+
+static fg_flow
+check_arguments(fg_trace *t, const fg_op_row *row, fg_value **args, int32_t n, PyObject *kwnames, fg_writes *w)
+{
+    int32_t npos = n - (kwnames ? (int32_t)PyTuple_GET_SIZE(kwnames) : 0);
+    for (int32_t i = 0; i < n; i++)
+        FG_DO(check_role(t, row, args, i, i < npos ? i : -1, i < npos ? NULL : PyTuple_GET_ITEM(kwnames, i - npos), w));
+    if (row->signature != NULL) /* an operand that must be there may not be left out */
+        for (int32_t i = npos; i < row->signature->n_params; i++) {
+            const fg_op_param *param = &row->signature->params[i];
+            bool given = param->role != FG_ROLE_REQUIRED;
+            for (int32_t k = npos; k < n && !given; k++)
+                given = PyUnicode_Compare(PyTuple_GET_ITEM(kwnames, k - npos), param->name) == 0;
+            if (!given)
+                return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U without %U", row->name, param->name);
         }
-    if (callable != NULL && fg_py_is_ufunc(callable)) {
-        int nin = fg_py_ufunc_nin(callable);
-        if (n - nkw > nin)
-            return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U with a positional output", row->name);
-    } else if ((row->flags & FG_OPF_OUT_KEYWORD) && callable != NULL && library(args[0]) == LIB_NUMPY) {
-        /* array functions may take out= by position too: only their own signature knows */
-        for (int32_t i = 1; i < n - (int32_t)nkw; i++)
-            if (args[i]->kind == FG_V_TENSOR && i >= 2)
-                return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U with a third array by position", row->name);
+    if (row->flags & FG_OPF_MUTATES_FIRST) {
+        if (npos < 1)
+            return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U without a positional argument", row->name);
+        FG_DO(add_write(t, row, w, args[0], row->result == FG_RESULT_SELF));
     }
     return FG_FLOW_OK;
 }
 
 static fg_flow
-finish_op(fg_trace *t, const fg_op_row *row, fg_reg reg, int lib, fg_value **args, int32_t n, fg_value *written, bool returns_it, fg_value **out)
+finish_op(fg_trace *t, const fg_op_row *row, fg_reg reg, int lib, fg_value **args, int32_t n, const fg_writes *w, fg_value **out)
 {
-    if (written != NULL) {
+    if (w->n > 0) {
         if (fg_is_covered(t))
             return fg_break(t, FG_BREAK_MAY_RAISE_IN_TRY, "%U writes an array", row->name);
-        FG_DO(mark_mutated(t, written));
         t->ir.steps[t->ir.n_steps - 1].flags |= FG_SF_EFFECT;
-        if (returns_it) {
-            *out = written;
+        for (int32_t i = 0; i < w->n; i++)
+            FG_DO(mark_mutated(t, w->values[i]));
+        if (w->given_back != NULL) {
+            *out = w->given_back;
             return FG_FLOW_OK;
         }
     }
+    fg_op_raises raises = (row->flags & FG_OPF_ERRSTATE) ? FG_RAISES_DATA : (fg_op_raises)row->raises;
     if (row->flags & FG_OPF_STATE)
         t->ir.steps[t->ir.n_steps - 1].flags |= FG_SF_EFFECT;
     if (lib == LIB_TORCH)
@@ -591,7 +648,7 @@ finish_op(fg_trace *t, const fg_op_row *row, fg_reg reg, int lib, fg_value **arg
     case FG_RESULT_TENSOR:
     case FG_RESULT_SELF:
         FG_DO(new_tensor(t, reg, lib, args, n, out));
-        return settle_raises(t, (fg_op_raises)row->raises, *out, "the operation");
+        return settle_raises(t, raises, *out, "the operation");
     case FG_RESULT_NONE:
         t->ir.steps[t->ir.n_steps - 1].flags |= FG_SF_EFFECT;
         if (fg_is_covered(t))
@@ -631,8 +688,7 @@ finish_op(fg_trace *t, const fg_op_row *row, fg_reg reg, int lib, fg_value **arg
 fg_flow
 fg_tensor_call(fg_trace *t, const fg_op_row *row, PyObject *callable, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out)
 {
-    fg_value *written;
-    bool returns_it;
+    fg_writes writes = {.n = 0};
     int lib = PyUnicode_GET_LENGTH(row->name) > 5 && PyUnicode_READ_CHAR(row->name, 0) == 't' ? LIB_TORCH : LIB_NUMPY;
     FG_DO(check_row(t, row));
     for (int32_t i = 0; i < n; i++)
@@ -647,7 +703,7 @@ fg_tensor_call(fg_trace *t, const fg_op_row *row, PyObject *callable, fg_value *
         result = PyObject_Vectorcall(callable, stack, (size_t)(n - nkw), kwnames);
         return meta_result(t, result, out);
     }
-    FG_DO(written_value(t, row, callable, args, n, kwnames, &written, &returns_it));
+    FG_DO(check_arguments(t, row, args, n, kwnames, &writes));
     fg_value *head = fg_value_const(t, callable);
     fg_value **all = fg_arena_alloc(&t->arena, (size_t)(n + 1) * sizeof *all);
     fg_reg reg;
@@ -656,7 +712,7 @@ fg_tensor_call(fg_trace *t, const fg_op_row *row, PyObject *callable, fg_value *
     all[0] = head;
     memcpy(all + 1, args, (size_t)n * sizeof *args);
     FG_DO(emit_op(t, FG_STEP_CALL, 0, NULL, kwnames, all, n + 1, FG_SF_GRAPH, row, &reg));
-    return finish_op(t, row, reg, lib, all + 1, n, written, returns_it, out);
+    return finish_op(t, row, reg, lib, all + 1, n, &writes, out);
 }
 
 fg_flow
@@ -664,8 +720,7 @@ fg_tensor_method(fg_trace *t, fg_value *self, PyObject *name, fg_value **args, i
 {
     const fg_op_row *row = fg_op_find_member(member_type(self), name);
     fg_value **all = fg_arena_alloc(&t->arena, (size_t)(n + 1) * sizeof *all);
-    fg_value *written;
-    bool returns_it;
+    fg_writes writes = {.n = 0};
     int lib = library(self);
     fg_reg reg;
     if (all == NULL)
@@ -688,9 +743,9 @@ fg_tensor_method(fg_trace *t, fg_value *self, PyObject *name, fg_value **args, i
             FG_DO(all[i]->kind == FG_V_TENSOR ? metadata_of(t, all[i], &stack[i]) : standin_object(t, all[i], &stack[i]));
         return meta_result(t, PyObject_VectorcallMethod(name, stack, (size_t)(n + 1 - nkw), kwnames), out);
     }
-    FG_DO(written_value(t, row, NULL, all, n + 1, kwnames, &written, &returns_it));
+    FG_DO(check_arguments(t, row, all, n + 1, kwnames, &writes));
     FG_DO(emit_op(t, FG_STEP_CALL_METHOD, 0, name, kwnames, all, n + 1, FG_SF_GRAPH, row, &reg));
-    return finish_op(t, row, reg, lib, all, n + 1, written, returns_it, out);
+    return finish_op(t, row, reg, lib, all, n + 1, &writes, out);
 }
 
 fg_flow
