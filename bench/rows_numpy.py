@@ -9,10 +9,9 @@ import subprocess
 import time
 from pathlib import Path
 
+import framegate
 import numpy as np
 from measure import Row, interleave, interleave_once, plain
-
-import framegate
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 
+import framegate
 import torch
 import torch._dynamo
 from measure import Row, interleave, interleave_once
 from rows_numpy import must_hit
-
-import framegate
 
 torch.set_num_threads(1)
 torch._dynamo.config.recompile_limit = 256

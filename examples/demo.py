@@ -134,7 +134,7 @@ def recompiles(compiled, args):
 def effects():
     head("Effects on the caller's objects are kept, and cost no recompile")
     class Counter:
-        steps = 0
+        def __init__(self): self.steps = 0
         def step(self, x, log):
             self.steps += 1
             log.append(self.steps)

@@ -175,6 +175,8 @@ typedef struct fg_trace {
     size_t n_ids, cap_ids;
     fg_value **tracked; /* sourced values with identity, in order of sight */
     int32_t n_tracked, cap_tracked;
+    fg_value **types; /* one class value per exact type of a guarded instance: what is looked up on it is one fact for all instances */
+    int32_t n_types, cap_types;
     fg_value **found; /* values whose presence something relied on */
     int32_t n_found, cap_found;
     const fg_view *view;

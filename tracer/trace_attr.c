@@ -6,7 +6,27 @@
 #include "runtime/cpython/frame.h"
 #include "tracer/trace_python.h"
 
+#include <string.h>
 #include <structmember.h>
+
+static fg_flow
+remember_type(fg_trace *t, fg_value *type)
+{
+    if (t->n_types == t->cap_types) {
+        int32_t cap = t->cap_types ? 2 * t->cap_types : 16;
+        fg_value **types = fg_arena_alloc(&t->arena, (size_t)cap * sizeof *types);
+        if (types == NULL)
+            return fg_nomem();
+        if (t->n_types)
+            memcpy(types, t->types, (size_t)t->n_types * sizeof *types);
+        FG_SET(t, t->types, types);
+        FG_SET(t, t->cap_types, cap);
+    }
+    FG_DO(fg_log(t, &t->types[t->n_types], sizeof *t->types));
+    t->types[t->n_types] = type;
+    FG_SET(t, t->n_types, t->n_types + 1);
+    return FG_FLOW_OK;
+}
 
 fg_flow
 fg_object_type(fg_trace *t, fg_value *o, fg_value **out)
@@ -18,17 +38,22 @@ fg_object_type(fg_trace *t, fg_value *o, fg_value **out)
     }
     if (o->type == NULL)
         return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "the type is only known at run time");
+    for (int32_t i = 0; i < t->n_types; i++)
+        if (t->types[i]->real == (PyObject *)o->type) {
+            *out = t->types[i];
+            return FG_FLOW_OK;
+        }
     fg_value *type = fg_value_const(t, (PyObject *)o->type);
     if (type == NULL)
         return FG_FLOW_ERROR;
+    *out = type;
     fg_node node;
     FG_DO(fg_node_of(t, o, &node));
-    if (node != FG_NODE_NONE && (o->type->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
-        type->acc = FG_ACC_TYPE;
-        type->parent = node;
-    }
-    *out = type;
-    return FG_FLOW_OK;
+    if (node == FG_NODE_NONE || !(o->type->tp_flags & Py_TPFLAGS_HEAPTYPE))
+        return FG_FLOW_OK;
+    type->acc = FG_ACC_TYPE;
+    type->parent = node;
+    return remember_type(t, type);
 }
 
 fg_flow

@@ -109,6 +109,7 @@ settle(fg_trace *t, fg_value **pv, fg_vkind kind)
         FG_DO(fg_node_of(t, v, &pair[1]));
         if (pair[0] != pair[1])
             FG_DO(relate(t, FG_GUARD_SAME, pair, 2));
+        FG_SET(t, v->is_complete, 1); /* what it is, is known under the other source */
         *pv = known;
         return FG_FLOW_OK;
     }
@@ -419,7 +420,7 @@ fg_flow
 fg_finish_guards(fg_trace *t)
 {
     for (int32_t i = 0; i < t->n_found; i++)
-        if (t->found[i]->kind == FG_V_LAZY && t->found[i]->reg == FG_REG_NONE) {
+        if (t->found[i]->kind == FG_V_LAZY && t->found[i]->reg == FG_REG_NONE && !t->found[i]->is_complete) {
             fg_node node;
             FG_DO(fg_node_of(t, t->found[i], &node));
             FG_DO(fg_guard(t, FG_GUARD_PRESENT, node, NULL, 0, 0));

@@ -139,8 +139,15 @@ emit_op(fg_trace *t, fg_step_op op, int arg, PyObject *name, PyObject *kwnames, 
     if (t->opaque && (t->uses_torch || has_torch(operands, n)))
         for (int32_t i = 0; i < n; i++)
             FG_DO(bake_scalars(t, operands[i], 0));
-    for (int32_t i = 0; i < n; i++)
-        FG_DO(fg_materialise(t, operands[i], &regs[i]));
+    for (int32_t i = 0; i < n; i++) {
+        fg_value *v = operands[i];
+        if (v->kind == FG_V_CONST && v->node != FG_NODE_NONE && fg_is_scalar_type(v->type)) { /* known by value: no input is needed */
+            if ((regs[i] = fg_ir_reg_add(&t->ir, FG_REG_CONST, v->real)) == FG_REG_NONE)
+                return fg_nomem();
+            continue;
+        }
+        FG_DO(fg_materialise(t, v, &regs[i]));
+    }
     FG_DO(fg_emit(t, op, flags | FG_SF_RAISES, arg, name, kwnames, regs, n, reg));
     t->ir.steps[t->ir.n_steps - 1].row = row;
     return FG_FLOW_OK;

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,3 +38,12 @@ def test_commands_of_the_readme_exist():
     script = (ROOT / "dev").read_text(encoding="utf-8")
     commands = set(re.findall(r"\./dev ([a-z]+)", (ROOT / "README.md").read_text(encoding="utf-8"))) - {"help"}
     assert commands and all(re.search(rf"^cmd_{c}\(\)", script, re.M) for c in commands)
+
+
+def test_the_example_of_the_readme_prints_what_it_says(tmp_path):
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    program, output = re.search(r"```python\n(.*?)```\s+prints\s+```text\n(.*?)```", readme, re.S).groups()
+    (tmp_path / "smooth.py").write_text(program, encoding="utf-8")
+    done = subprocess.run([sys.executable, "smooth.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.replace(f"{tmp_path}/", "").strip() == output.strip()

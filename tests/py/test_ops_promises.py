@@ -17,7 +17,7 @@ from ops_samples import STYLES, draw, expressions
 
 core = pytest.importorskip("framegate._core")
 from framegate import ops  # noqa: E402, F401
-from framegate.ops.row_spec import D, E, R, STATE, V, W  # noqa: E402, F401
+from framegate.ops.row_spec import STATE, D, E, R, V, W  # noqa: E402, F401
 
 MODULES = {"np": np, "operator": operator, "builtins": builtins}
 CHANGES_META = core.OPF_CHANGES_META

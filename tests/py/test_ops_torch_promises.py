@@ -20,7 +20,7 @@ pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 core = pytest.importorskip("framegate._core")
 from framegate import ops  # noqa: E402
-from framegate.ops.row_spec import D, R, STATE, V, W  # noqa: E402
+from framegate.ops.row_spec import STATE, D, R, V, W  # noqa: E402
 
 SAMPLES_PER_OP = 4
 

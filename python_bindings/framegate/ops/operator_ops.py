@@ -11,7 +11,7 @@ from __future__ import annotations
 import builtins
 import operator
 
-from .row_spec import DATA_RAISES, E, META, META_RAISES, NONE, R, S, SCALAR, TENSOR, TENSORS, V, W, register_table
+from .row_spec import DATA_RAISES, META, META_RAISES, NONE, SCALAR, TENSOR, TENSORS, E, R, S, V, W, register_table
 
 OPERATOR = (
     (TENSOR, META_RAISES, S | E, "a b /",
