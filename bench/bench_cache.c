@@ -109,9 +109,12 @@ static uint64_t run_loads(void *state, size_t n)
     return found;
 }
 
-#define ROWS(N)                                                                                                                            \
-    {"lookup/locked/" #N, setup_locked, run_lookups, N}, {"lookup/locked/" #N "/loads", setup_locked, run_loads, N},                       \
-        {"lookup/threads/" #N, setup_threads, run_lookups, N}, {"lookup/threads/" #N "/loads", setup_threads, run_loads, N}
+#define ROWS(N)                                                                                                      \
+    {"lookup/locked/" #N, setup_locked, run_lookups, N}, {"lookup/locked/" #N "/loads", setup_locked, run_loads, N}, \
+        {"lookup/threads/" #N, setup_threads, run_lookups, N},                                                       \
+    {                                                                                                                \
+        "lookup/threads/" #N "/loads", setup_threads, run_loads, N                                                   \
+    }
 
 const fg_bench_row fg_bench_rows[] = {ROWS(1), ROWS(8), ROWS(64), {NULL, NULL, NULL, 0}};
 

@@ -40,7 +40,8 @@ int fg_bench_start(void)
     namespace = PyDict_New();
     if (!namespace || PyDict_SetItemString(namespace, "__builtins__", PyEval_GetBuiltins()) < 0)
         return 1;
-    PyObject *done = PyRun_String("import numpy as np\nclass C:\n    def __init__(self): self.a = 1\n", Py_file_input, namespace, namespace);
+    PyObject *done =
+        PyRun_String("import numpy as np\nclass C:\n    def __init__(self): self.a = 1\n", Py_file_input, namespace, namespace);
     if (!done) {
         PyErr_Print();
         return 1;
@@ -136,8 +137,9 @@ enum { KIND_TYPE, KIND_ID, KIND_INT, KIND_STR, KIND_LENGTH, KIND_DICT_ITEM, KIND
 static void *setup_kind(int64_t kind)
 {
     static const char *const examples[] = {
-        [KIND_TYPE] = "object()", [KIND_ID] = "None",          [KIND_INT] = "12345",          [KIND_STR] = "'a string'",   [KIND_LENGTH] = "[1, 2]",
-        [KIND_DICT_ITEM] = "{'lr': 7}", [KIND_INSTANCE_ATTR] = "C()", [KIND_GLOBAL_ITEM] = "0", [KIND_NDARRAY] = "np.ones((4, 8))",
+        [KIND_TYPE] = "object()",     [KIND_ID] = "None",       [KIND_INT] = "12345",
+        [KIND_STR] = "'a string'",    [KIND_LENGTH] = "[1, 2]", [KIND_DICT_ITEM] = "{'lr': 7}",
+        [KIND_INSTANCE_ATTR] = "C()", [KIND_GLOBAL_ITEM] = "0", [KIND_NDARRAY] = "np.ones((4, 8))",
     };
     fg_desc *desc = NULL;
     fg_status st;
@@ -319,7 +321,11 @@ static uint64_t run_load_ndarray(void *state, size_t n)
     return sum;
 }
 
-#define ROW(NAME, SETUP, ARG, LOADS) {NAME, SETUP, run_eval, ARG}, {NAME "/loads", SETUP, LOADS, ARG}
+#define ROW(NAME, SETUP, ARG, LOADS)     \
+    {NAME, SETUP, run_eval, ARG},        \
+    {                                    \
+        NAME "/loads", SETUP, LOADS, ARG \
+    }
 
 const fg_bench_row fg_bench_rows[] = {
     ROW("type", setup_kind, KIND_TYPE, run_load_type),

@@ -3,7 +3,8 @@
 
 #include <benchmark/benchmark.h>
 
-namespace {
+namespace
+{
 
 constexpr size_t kBatch = 1000;
 

@@ -124,7 +124,8 @@ static void plan_make(plan *p, const fg_cache_snapshot *old, uint32_t room)
 }
 
 /* Steps 2 of a writer: the successor of old. NULL in *out is the empty cache. */
-static fg_status build_successor(fg_cache *cache, const plan *p, const fg_cache_snapshot *old, fg_cache_entry *added, fg_cache_snapshot **out)
+static fg_status build_successor(fg_cache *cache, const plan *p, const fg_cache_snapshot *old, fg_cache_entry *added,
+                                 fg_cache_snapshot **out)
 {
     fg_status st = FG_OK;
     uint32_t n = p->n_kept + (added != NULL);

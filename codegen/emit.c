@@ -4,8 +4,7 @@
 #include <string.h>
 
 /* Interned names .fg0, .fg1 …: no identifiers, so that they meet no name of the user. */
-static PyObject *
-temp_name(int32_t i)
+static PyObject *temp_name(int32_t i)
 {
     static PyObject *names[64];
     char text[24];
@@ -18,8 +17,7 @@ temp_name(int32_t i)
     return name;
 }
 
-static PyObject *
-all_varnames(fg_emit_state *e)
+static PyObject *all_varnames(fg_emit_state *e)
 {
     int32_t n = e->n_inputs + e->n_user_vars + e->n_temps, at = 0;
     PyObject *names = PyTuple_New(n);
@@ -34,8 +32,7 @@ all_varnames(fg_emit_state *e)
     return names;
 }
 
-static fg_status
-emit_return(fg_emit_state *e)
+static fg_status emit_return(fg_emit_state *e)
 {
     fg_status st;
     const fg_ir *ir = e->ir;
@@ -57,16 +54,14 @@ fail:
 }
 
 /* 1 if the register is the value that the resumed frame had in this slot at the start. */
-static bool
-is_unchanged(const fg_emit_state *e, fg_reg reg, int32_t slot, const int32_t *input_slots)
+static bool is_unchanged(const fg_emit_state *e, fg_reg reg, int32_t slot, const int32_t *input_slots)
 {
     const fg_ir_reg *r = &e->ir->regs[reg];
     return r->kind == FG_REG_INPUT && input_slots != NULL && input_slots[r->index] == slot;
 }
 
 /* A segment that breaks: (instruction + 1, stack top first, slots, values …); a slot ~s is to be unbound. */
-static fg_status
-emit_segment_exit(fg_emit_state *e)
+static fg_status emit_segment_exit(fg_emit_state *e)
 {
     fg_status st;
     const fg_ir *ir = e->ir;
@@ -110,8 +105,7 @@ fail:
     return st;
 }
 
-static fg_status
-assemble(fg_emit_state *e, bool is_host, PyCodeObject **out)
+static fg_status assemble(fg_emit_state *e, bool is_host, PyCodeObject **out)
 {
     PyCodeObject *base = e->ir->root->code;
     PyObject *varnames = all_varnames(e), *empty = PyTuple_New(0);
@@ -127,7 +121,8 @@ assemble(fg_emit_state *e, bool is_host, PyCodeObject **out)
                         .cellvars = is_host ? e->cellvars : empty,
                         .freevars = is_host ? e->freevars : empty,
                         .argcount = e->n_inputs,
-                        .flags = (base->co_flags & ~drop) | CO_OPTIMIZED | CO_NEWLOCALS | (is_host && PyTuple_GET_SIZE(e->freevars) ? CO_NESTED : 0),
+                        .flags = (base->co_flags & ~drop) | CO_OPTIMIZED | CO_NEWLOCALS |
+                                 (is_host && PyTuple_GET_SIZE(e->freevars) ? CO_NESTED : 0),
                         .firstlineno = base->co_firstlineno};
         st = fg_assemble(&input, out);
         if (st == FG_ERR_INVALID || st == FG_ERR_UNSUPPORTED || st == FG_ERR_BUG) {
@@ -140,8 +135,7 @@ assemble(fg_emit_state *e, bool is_host, PyCodeObject **out)
     return st;
 }
 
-fg_status
-fg_emit_target(const fg_emit_input *input, PyCodeObject **out, uint8_t *uses_closure)
+fg_status fg_emit_target(const fg_emit_input *input, PyCodeObject **out, uint8_t *uses_closure)
 {
     fg_status st = FG_ERR_NOMEM;
     fg_ir *ir = (fg_ir *)input->ir;

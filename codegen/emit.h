@@ -23,7 +23,7 @@ typedef struct fg_resume_maker {
 
 typedef struct fg_emit_input {
     const fg_ir *ir;
-    PyObject *const *graphs; /* callables of GRAPH steps */
+    PyObject *const *graphs;      /* callables of GRAPH steps */
     const fg_resume_maker *maker; /* needed where ir->exit.is_break and the trace is no segment */
 } fg_emit_input;
 

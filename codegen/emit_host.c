@@ -33,29 +33,27 @@ typedef struct fg_host {
     uint8_t *is_breaker; /* a resume stub follows it */
     int32_t id_slot, payload_slot;
     int32_t strip_handler; /* of calls to segments and chains: takes this frame's entry out of the traceback */
-    int32_t dispatch;    /* output index, -1 until emitted */
+    int32_t dispatch;      /* output index, -1 until emitted */
     struct fg_patch {
         int32_t from, to_instr; /* output index; instruction index (a body jump) */
-    } *patches;
+    } * patches;
     int32_t n_patches;
     struct fg_out_patch {
         int32_t from, depth;
-    } *outs; /* jumps of stubs to their "out" part */
+    } * outs; /* jumps of stubs to their "out" part */
     int32_t n_outs;
 } fg_host;
 
 /* --- locals */
 
-static int32_t
-kind_of(const PyCodeObject *code, Py_ssize_t i)
+static int32_t kind_of(const PyCodeObject *code, Py_ssize_t i)
 {
     return ((unsigned char *)PyBytes_AS_STRING(code->co_localspluskinds))[i];
 }
 
 enum { KIND_CELL = 0x40, KIND_FREE = 0x80 };
 
-fg_status
-fg_emit_host_locals(fg_emit_state *e)
+fg_status fg_emit_host_locals(fg_emit_state *e)
 {
     PyCodeObject *code = e->ir->root->code;
     Py_ssize_t n = PyTuple_GET_SIZE(code->co_localsplusnames);
@@ -89,8 +87,7 @@ done:
 }
 
 /* Cells and frees come after all variables, whose number is known once the temporaries are. */
-static void
-finish_slot_map(fg_emit_state *e)
+static void finish_slot_map(fg_emit_state *e)
 {
     PyCodeObject *code = e->ir->root->code;
     int32_t variables = e->n_inputs + e->n_user_vars + e->n_temps, cells = (int32_t)PyTuple_GET_SIZE(e->cellvars);
@@ -105,14 +102,12 @@ finish_slot_map(fg_emit_state *e)
 
 /* --- which instructions the body has */
 
-static bool
-is_end(int op)
+static bool is_end(int op)
 {
     return op == FG_OP_RETURN_VALUE || op == FG_OP_RAISE_VARARGS || op == FG_OP_RERAISE || op == FG_OP_JUMP;
 }
 
-static fg_status
-reach(fg_host *h, int32_t from)
+static fg_status reach(fg_host *h, int32_t from)
 {
     int32_t n = h->root->n_instrs, top = 0, *todo = fg_arena_alloc(h->e->arena, (size_t)(3 * n + 3) * sizeof *todo);
     if (todo == NULL)
@@ -138,74 +133,77 @@ reach(fg_host *h, int32_t from)
 }
 
 /* Keyword names and their call are one real instruction: it begins at the names. */
-static bool
-is_names(const fg_icode *root, int32_t i)
+static bool is_names(const fg_icode *root, int32_t i)
 {
     return root->instrs[i].op == FG_OP_LOAD_CONST && i + 1 < root->n_instrs && root->instrs[i + 1].op == FG_OP_CALL_KW;
 }
 
-static bool
-may_break(const fg_icode *root, int32_t i)
+static bool may_break(const fg_icode *root, int32_t i)
 {
     const fg_instr *in = &root->instrs[i];
     if (is_names(root, i))
         return true;
     switch ((fg_cop)in->op) {
-    case FG_OP_CALL_KW:
-        return false;
-    case FG_OP_RESUME: case FG_OP_JUMP: case FG_OP_PUSH_EXC_INFO: case FG_OP_POP_EXCEPT: case FG_OP_CHECK_EXC_MATCH: case FG_OP_RERAISE:
-    case FG_OP_RETURN_VALUE: case FG_OP_LOAD_FAST:
-        return false;
-    default:
-        return fg_cop_raises(in->op) > 0;
+    case FG_OP_CALL_KW: return false;
+    case FG_OP_RESUME:
+    case FG_OP_JUMP:
+    case FG_OP_PUSH_EXC_INFO:
+    case FG_OP_POP_EXCEPT:
+    case FG_OP_CHECK_EXC_MATCH:
+    case FG_OP_RERAISE:
+    case FG_OP_RETURN_VALUE:
+    case FG_OP_LOAD_FAST: return false;
+    default: return fg_cop_raises(in->op) > 0;
     }
 }
 
-static bool
-is_call(const fg_instr *in)
+static bool is_call(const fg_instr *in)
 {
     return in->op == FG_OP_CALL || in->op == FG_OP_CALL_KW || in->op == FG_OP_CALL_EX || in->op == FG_OP_BEFORE_WITH;
 }
 
 /* Something worth compiling can be reached from here before the function ends. */
-static bool
-is_worth_resuming(const fg_host *h, int32_t pc)
+static bool is_worth_resuming(const fg_host *h, int32_t pc)
 {
     for (int32_t i = pc, left = 40; left > 0 && i < h->root->n_instrs; left--) {
         const fg_instr *in = &h->root->instrs[i];
         switch ((fg_cop)in->op) {
-        case FG_OP_RETURN_VALUE: case FG_OP_RAISE_VARARGS: case FG_OP_RERAISE:
-            return false;
-        case FG_OP_JUMP:
-            i = in->target;
-            continue;
-        case FG_OP_NOP: case FG_OP_POP_TOP: case FG_OP_LOAD_CONST: case FG_OP_LOAD_FAST: case FG_OP_STORE_FAST: case FG_OP_LOAD_DEREF:
-        case FG_OP_SWAP: case FG_OP_COPY: case FG_OP_CALLEE: case FG_OP_POP_EXCEPT: case FG_OP_BUILD_TUPLE:
-            i++;
-            continue;
-        default:
-            return true;
+        case FG_OP_RETURN_VALUE:
+        case FG_OP_RAISE_VARARGS:
+        case FG_OP_RERAISE: return false;
+        case FG_OP_JUMP: i = in->target; continue;
+        case FG_OP_NOP:
+        case FG_OP_POP_TOP:
+        case FG_OP_LOAD_CONST:
+        case FG_OP_LOAD_FAST:
+        case FG_OP_STORE_FAST:
+        case FG_OP_LOAD_DEREF:
+        case FG_OP_SWAP:
+        case FG_OP_COPY:
+        case FG_OP_CALLEE:
+        case FG_OP_POP_EXCEPT:
+        case FG_OP_BUILD_TUPLE: i++; continue;
+        default: return true;
         }
     }
     return true;
 }
 
-static bool
-may_resume_at(const fg_host *h, int32_t pc)
+static bool may_resume_at(const fg_host *h, int32_t pc)
 {
     return pc < h->root->n_instrs && h->reached[pc] && h->exc_depth[pc] == 0 && is_worth_resuming(h, pc);
 }
 
 /* --- parts of the output */
 
-static fg_status
-emit_stub(fg_host *h, int32_t pc)
+static fg_status emit_stub(fg_host *h, int32_t pc)
 {
     fg_emit_state *e = h->e;
     const fg_resume_maker *maker = e->input->maker;
-    int32_t depth = h->root->instrs[pc].depth, host_slots = e->n_inputs + e->n_user_vars + e->n_temps + (int32_t)PyTuple_GET_SIZE(e->cellvars) +
-                                                            (int32_t)PyTuple_GET_SIZE(e->freevars);
-    PyObject *segment = fg_emit_own(e, maker->segment(maker->context, pc, depth, e->slot_map, (int32_t)PyTuple_GET_SIZE(h->root->code->co_localsplusnames), host_slots));
+    int32_t depth = h->root->instrs[pc].depth, host_slots = e->n_inputs + e->n_user_vars + e->n_temps +
+                                                            (int32_t)PyTuple_GET_SIZE(e->cellvars) + (int32_t)PyTuple_GET_SIZE(e->freevars);
+    PyObject *segment = fg_emit_own(e, maker->segment(maker->context, pc, depth, e->slot_map,
+                                                      (int32_t)PyTuple_GET_SIZE(h->root->code->co_localsplusnames), host_slots));
     fg_status st;
     if (segment == NULL)
         return FG_ERR_PYTHON;
@@ -225,8 +223,7 @@ fail:
 }
 
 /* The part of each stub that takes the answer apart; one block per stack depth. */
-static fg_status
-emit_outs(fg_host *h)
+static fg_status emit_outs(fg_host *h)
 {
     fg_emit_state *e = h->e;
     fg_status st;
@@ -253,8 +250,7 @@ fail:
     return st;
 }
 
-static fg_status
-emit_dispatch(fg_host *h)
+static fg_status emit_dispatch(fg_host *h)
 {
     fg_emit_state *e = h->e;
     const fg_resume_maker *maker = e->input->maker;
@@ -273,7 +269,8 @@ emit_dispatch(fg_host *h)
         return FG_ERR_NOMEM;
     for (int32_t i = 0; i < h->root->n_instrs; i++) {
         tests[i] = -1;
-        if (!h->reached[i] || h->exc_depth[i] != 0 || !may_break(h->root, i) || (n_arms >= MAX_ARMS && !h->is_breaker[i] && !is_names(h->root, i)))
+        if (!h->reached[i] || h->exc_depth[i] != 0 || !may_break(h->root, i) ||
+            (n_arms >= MAX_ARMS && !h->is_breaker[i] && !is_names(h->root, i)))
             continue;
         PyObject *id = fg_emit_own(e, PyLong_FromLong(i + 1));
         if (id == NULL)
@@ -322,8 +319,7 @@ fail:
     return st;
 }
 
-static fg_status
-emit_body(fg_host *h)
+static fg_status emit_body(fg_host *h)
 {
     fg_emit_state *e = h->e;
     fg_status st;
@@ -354,12 +350,16 @@ emit_body(fg_host *h)
         fg_instr *copy = &e->out[e->n_out - 1];
         copy->flags = in->flags;
         switch ((fg_cop)in->op) {
-        case FG_OP_LOAD_FAST: case FG_OP_STORE_FAST: case FG_OP_DELETE_FAST: case FG_OP_LOAD_FAST_AND_CLEAR: case FG_OP_LOAD_DEREF:
-        case FG_OP_STORE_DEREF: case FG_OP_DELETE_DEREF: case FG_OP_MAKE_CELL: case FG_OP_LOAD_FROM_DICT_OR_DEREF:
-            copy->arg = e->slot_map[in->arg];
-            break;
-        default:
-            break;
+        case FG_OP_LOAD_FAST:
+        case FG_OP_STORE_FAST:
+        case FG_OP_DELETE_FAST:
+        case FG_OP_LOAD_FAST_AND_CLEAR:
+        case FG_OP_LOAD_DEREF:
+        case FG_OP_STORE_DEREF:
+        case FG_OP_DELETE_DEREF:
+        case FG_OP_MAKE_CELL:
+        case FG_OP_LOAD_FROM_DICT_OR_DEREF: copy->arg = e->slot_map[in->arg]; break;
+        default: break;
         }
         bool wants_stub = h->is_breaker[i];
         if (in->target >= 0) {
@@ -381,7 +381,8 @@ emit_body(fg_host *h)
                 from_instr = i;
         e->out[p->from].target = h->at[p->to_instr];
         const fg_instr *in = &h->root->instrs[from_instr];
-        if (h->is_breaker[from_instr] && in->op != FG_OP_JUMP && in->op != FG_OP_SEND && n_stubs < MAX_STUBS && may_resume_at(h, p->to_instr)) {
+        if (h->is_breaker[from_instr] && in->op != FG_OP_JUMP && in->op != FG_OP_SEND && n_stubs < MAX_STUBS &&
+            may_resume_at(h, p->to_instr)) {
             n_stubs++;
             e->out[p->from].target = e->n_out;
             FG_TRY(emit_stub(h, p->to_instr));
@@ -398,8 +399,7 @@ fail:
     return st;
 }
 
-static fg_status
-restore_frame(fg_emit_state *e)
+static fg_status restore_frame(fg_emit_state *e)
 {
     const fg_ir_exit *exit = &e->ir->exit;
     fg_status st;
@@ -422,8 +422,7 @@ fail:
     return st;
 }
 
-fg_status
-fg_emit_host(fg_emit_state *e)
+fg_status fg_emit_host(fg_emit_state *e)
 {
     fg_status st = FG_ERR_NOMEM;
     const fg_icode *root = e->ir->root;

@@ -18,14 +18,14 @@ typedef struct fg_emit_state {
     int32_t n_out, cap_out;
     fg_handler *handlers;
     int32_t n_handlers, cap_handlers;
-    uint8_t *is_dead;    /* per step: not emitted */
-    uint8_t *is_inline;  /* per step: emitted where its result is used */
+    uint8_t *is_dead;   /* per step: not emitted */
+    uint8_t *is_inline; /* per step: emitted where its result is used */
     int32_t n_inputs;
     int32_t n_temps;     /* temporaries so far */
     int32_t temp_base;   /* slot of the first */
     int32_t *free_temps; /* stack of free temporaries */
     int32_t n_free, cap_temps;
-    uint8_t *temp_live;  /* per temporary: holds something */
+    uint8_t *temp_live;    /* per temporary: holds something */
     int32_t *site_handler; /* per site: handler index, or -1 */
     const fg_instr *where; /* position of what is emitted now */
     int32_t handler;       /* handler of what is emitted now */

@@ -4,8 +4,7 @@
 #include "codegen/traceback.h"
 #include <string.h>
 
-PyObject *
-fg_emit_own(fg_emit_state *e, PyObject *object)
+PyObject *fg_emit_own(fg_emit_state *e, PyObject *object)
 {
     if (object == NULL)
         return NULL;
@@ -14,8 +13,7 @@ fg_emit_own(fg_emit_state *e, PyObject *object)
     return failed ? NULL : object;
 }
 
-fg_status
-fg_emit_op(fg_emit_state *e, fg_cop op, int32_t arg, PyObject *object)
+fg_status fg_emit_op(fg_emit_state *e, fg_cop op, int32_t arg, PyObject *object)
 {
     if (e->n_out == e->cap_out) {
         int32_t cap = e->cap_out ? 2 * e->cap_out : 128;
@@ -40,8 +38,7 @@ fg_emit_op(fg_emit_state *e, fg_cop op, int32_t arg, PyObject *object)
     return FG_OK;
 }
 
-fg_status
-fg_emit_jump(fg_emit_state *e, fg_cop op, int32_t *patch)
+fg_status fg_emit_jump(fg_emit_state *e, fg_cop op, int32_t *patch)
 {
     *patch = e->n_out;
     return fg_emit_op(e, op, 0, NULL);
@@ -49,8 +46,7 @@ fg_emit_jump(fg_emit_state *e, fg_cop op, int32_t *patch)
 
 /* --- temporaries */
 
-fg_status
-fg_emit_temp(fg_emit_state *e, int32_t *slot)
+fg_status fg_emit_temp(fg_emit_state *e, int32_t *slot)
 {
     if (e->n_free > 0) {
         int32_t temp = e->free_temps[--e->n_free];
@@ -75,8 +71,7 @@ fg_emit_temp(fg_emit_state *e, int32_t *slot)
     return FG_OK;
 }
 
-static fg_status
-store_result(fg_emit_state *e, fg_reg reg)
+static fg_status store_result(fg_emit_state *e, fg_reg reg)
 {
     fg_status st;
     fg_ir_reg *r = &e->ir->regs[reg];
@@ -89,8 +84,7 @@ fail:
 }
 
 /* Temporaries whose last use was within the statement that ends with step `at`. */
-static fg_status
-free_used(fg_emit_state *e, const fg_reg *args, int32_t n, int32_t at)
+static fg_status free_used(fg_emit_state *e, const fg_reg *args, int32_t n, int32_t at)
 {
     fg_status st;
     for (int32_t i = 0; i < n; i++) {
@@ -118,17 +112,13 @@ fail:
 
 static fg_status emit_step(fg_emit_state *e, int32_t at);
 
-fg_status
-fg_emit_load(fg_emit_state *e, fg_reg reg)
+fg_status fg_emit_load(fg_emit_state *e, fg_reg reg)
 {
     const fg_ir_reg *r = &e->ir->regs[reg];
     switch ((fg_reg_kind)r->kind) {
-    case FG_REG_CONST:
-        return fg_emit_op(e, FG_OP_LOAD_CONST, 0, r->object);
-    case FG_REG_INPUT:
-        return fg_emit_op(e, FG_OP_LOAD_FAST, r->index, NULL);
-    case FG_REG_STEP:
-        break;
+    case FG_REG_CONST: return fg_emit_op(e, FG_OP_LOAD_CONST, 0, r->object);
+    case FG_REG_INPUT: return fg_emit_op(e, FG_OP_LOAD_FAST, r->index, NULL);
+    case FG_REG_STEP: break;
     }
     if (e->is_inline[r->index]) {
         const fg_instr *where = e->where;
@@ -141,8 +131,7 @@ fg_emit_load(fg_emit_state *e, fg_reg reg)
     return r->slot < 0 ? FG_BUG("a value is used that has no place") : fg_emit_op(e, FG_OP_LOAD_FAST, r->slot, NULL);
 }
 
-static fg_status
-load_all(fg_emit_state *e, const fg_reg *args, int32_t n)
+static fg_status load_all(fg_emit_state *e, const fg_reg *args, int32_t n)
 {
     fg_status st;
     for (int32_t i = 0; i < n; i++)
@@ -152,8 +141,7 @@ fail:
     return st;
 }
 
-static fg_status
-emit_function(fg_emit_state *e, const fg_step *s)
+static fg_status emit_function(fg_emit_state *e, const fg_step *s)
 {
     fg_status st;
     static const int bits[4] = {8, 4, 2, 1};
@@ -169,8 +157,7 @@ fail:
     return st;
 }
 
-static fg_status
-emit_call(fg_emit_state *e, const fg_step *s, int32_t n)
+static fg_status emit_call(fg_emit_state *e, const fg_step *s, int32_t n)
 {
     fg_status st;
     if (s->kwnames != NULL && PyTuple_GET_SIZE(s->kwnames) > 0) {
@@ -183,8 +170,7 @@ fail:
 }
 
 /* The handler that belongs to what is inlined at a site; made at first need. */
-static fg_status
-site_handler(fg_emit_state *e, int32_t site, int32_t *handler)
+static fg_status site_handler(fg_emit_state *e, int32_t site, int32_t *handler)
 {
     *handler = -1;
     int32_t at = site;
@@ -210,8 +196,7 @@ site_handler(fg_emit_state *e, int32_t site, int32_t *handler)
     return FG_OK;
 }
 
-static const fg_instr *
-root_instr(const fg_ir *ir, int32_t site)
+static const fg_instr *root_instr(const fg_ir *ir, int32_t site)
 {
     while (ir->sites[site].parent >= 0)
         site = ir->sites[site].parent;
@@ -219,8 +204,7 @@ root_instr(const fg_ir *ir, int32_t site)
 }
 
 /* A step stands at the line that the user wrote it on: warnings name it. For a function inlined from another file that is the line of the call. */
-static fg_status
-place(fg_emit_state *e, const fg_step *s)
+static fg_status place(fg_emit_state *e, const fg_step *s)
 {
     const fg_ir *ir = e->ir;
     if (s->site < 0)
@@ -232,8 +216,7 @@ place(fg_emit_state *e, const fg_step *s)
     return site_handler(e, s->site, &e->handler);
 }
 
-static fg_status
-emit_step(fg_emit_state *e, int32_t at)
+static fg_status emit_step(fg_emit_state *e, int32_t at)
 {
     fg_status st;
     const fg_step *s = &e->ir->steps[at];
@@ -278,16 +261,14 @@ emit_step(fg_emit_state *e, int32_t at)
         FG_TRY(place(e, s));
         FG_TRY(fg_emit_op(e, FG_OP_CALL, s->n_args, NULL));
         return fg_emit_op(e, FG_OP_UNPACK_SEQUENCE, s->n_results, NULL);
-    case FG_N_STEPS:
-        break;
+    case FG_N_STEPS: break;
     }
     return FG_BUG("step without a case");
 fail:
     return st;
 }
 
-fg_status
-fg_emit_steps(fg_emit_state *e)
+fg_status fg_emit_steps(fg_emit_state *e)
 {
     fg_status st;
     for (int32_t i = 0; i < e->ir->n_steps; i++) {
@@ -308,8 +289,7 @@ fail:
 }
 
 /* [exception] -> the traceback gets an entry for each inlined call, outermost first, its newest entry the line of the call, and the exception goes on. */
-fg_status
-fg_emit_handlers(fg_emit_state *e)
+fg_status fg_emit_handlers(fg_emit_state *e)
 {
     fg_status st;
     e->handler = -1;

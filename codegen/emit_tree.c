@@ -8,8 +8,7 @@
 
 enum { MAX_TREE_DEPTH = 400 };
 
-static void
-use(fg_emit_state *e, fg_reg reg, int32_t at)
+static void use(fg_emit_state *e, fg_reg reg, int32_t at)
 {
     if (reg == FG_REG_NONE)
         return;
@@ -19,8 +18,7 @@ use(fg_emit_state *e, fg_reg reg, int32_t at)
         r->last_use = at;
 }
 
-static void
-use_exit(fg_emit_state *e)
+static void use_exit(fg_emit_state *e)
 {
     const fg_ir_exit *exit = &e->ir->exit;
     if (!exit->is_break) {
@@ -34,8 +32,7 @@ use_exit(fg_emit_state *e)
         use(e, exit->stack[i], FG_EXIT_USE);
 }
 
-static int32_t
-before(const fg_emit_state *e, int32_t at)
+static int32_t before(const fg_emit_state *e, int32_t at)
 {
     do
         at--;
@@ -44,8 +41,7 @@ before(const fg_emit_state *e, int32_t at)
 }
 
 /* Claim the operands of a list as inline trees that end right before step `at`; gives the first step that belongs to them. */
-static int32_t
-claim(fg_emit_state *e, const fg_reg *args, int32_t n, int32_t at, int depth)
+static int32_t claim(fg_emit_state *e, const fg_reg *args, int32_t n, int32_t at, int depth)
 {
     for (int32_t k = n - 1; k >= 0 && depth < MAX_TREE_DEPTH; k--) {
         if (args[k] == FG_REG_NONE)
@@ -62,8 +58,7 @@ claim(fg_emit_state *e, const fg_reg *args, int32_t n, int32_t at, int depth)
     return at;
 }
 
-fg_status
-fg_emit_plan(fg_emit_state *e)
+fg_status fg_emit_plan(fg_emit_state *e)
 {
     fg_ir *ir = e->ir;
     for (int32_t i = 0; i < ir->n_regs; i++) {

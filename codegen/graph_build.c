@@ -6,40 +6,39 @@
 
 static PyObject *operator_module;
 
-static PyObject *
-operator_get(const char *name)
+static PyObject *operator_get(const char *name)
 {
     if (operator_module == NULL && (operator_module = PyImport_ImportModule("operator")) == NULL)
         return NULL;
     return PyObject_GetAttrString(operator_module, name);
 }
 
-static PyObject *
-binary_target(int op)
+static PyObject *binary_target(int op)
 {
-    static const char *const names[26] = {"add", "and_", "floordiv", "lshift", "matmul", "mul", "mod", "or_", "pow", "rshift", "sub", "truediv", "xor",
-                                          "iadd", "iand", "ifloordiv", "ilshift", "imatmul", "imul", "imod", "ior", "ipow", "irshift", "isub", "itruediv", "ixor"};
+    static const char *const names[26] = {"add",    "and_", "floordiv", "lshift", "matmul",  "mul",  "mod",       "or_",     "pow",
+                                          "rshift", "sub",  "truediv",  "xor",    "iadd",    "iand", "ifloordiv", "ilshift", "imatmul",
+                                          "imul",   "imod", "ior",      "ipow",   "irshift", "isub", "itruediv",  "ixor"};
     return operator_get(names[op]);
 }
 
-static PyObject *
-step_target(const fg_graph_builder *b, const fg_step *s)
+static PyObject *step_target(const fg_graph_builder *b, const fg_step *s)
 {
     static const char *const compare[] = {"lt", "le", "eq", "ne", "gt", "ge"};
     switch ((fg_step_op)s->op) {
     case FG_STEP_BINARY: return binary_target(s->arg);
     case FG_STEP_COMPARE: return operator_get(compare[s->arg]);
     case FG_STEP_UNARY: return operator_get(s->arg == FG_OP_UNARY_NEGATIVE ? "neg" : s->arg == FG_OP_UNARY_INVERT ? "invert" : "pos");
-    case FG_STEP_SUBSCR: case FG_STEP_UNPACK: return operator_get("getitem");
+    case FG_STEP_SUBSCR:
+    case FG_STEP_UNPACK: return operator_get("getitem");
     case FG_STEP_STORE_SUBSCR: return operator_get("setitem");
     case FG_STEP_CALL: return Py_NewRef(b->ir->regs[s->args[0]].object);
-    case FG_STEP_ATTR: case FG_STEP_CALL_METHOD: return Py_NewRef(s->name);
+    case FG_STEP_ATTR:
+    case FG_STEP_CALL_METHOD: return Py_NewRef(s->name);
     default: PyErr_SetString(PyExc_SystemError, "a step that is no graph operation"); return NULL;
     }
 }
 
-bool
-fg_step_is_structure(const fg_step *s)
+bool fg_step_is_structure(const fg_step *s)
 {
     return s->op == FG_STEP_BUILD_TUPLE || s->op == FG_STEP_BUILD_LIST || s->op == FG_STEP_BUILD_SLICE;
 }
@@ -47,8 +46,7 @@ fg_step_is_structure(const fg_step *s)
 static PyObject *placeholder(fg_graph_builder *b, fg_reg reg);
 
 /* What a register is in the graph: a constant, a node, or a container of these. New reference. */
-static PyObject *
-node_of(fg_graph_builder *b, fg_reg reg)
+static PyObject *node_of(fg_graph_builder *b, fg_reg reg)
 {
     const fg_ir_reg *r = &b->ir->regs[reg];
     if (r->kind == FG_REG_CONST)
@@ -68,14 +66,14 @@ node_of(fg_graph_builder *b, fg_reg reg)
                 PyTuple_SET_ITEM(made, i, part);
         }
         if (made != NULL && s->op == FG_STEP_BUILD_SLICE)
-            Py_SETREF(made, PySlice_New(PyTuple_GET_ITEM(made, 0), PyTuple_GET_ITEM(made, 1), s->n_args > 2 ? PyTuple_GET_ITEM(made, 2) : NULL));
+            Py_SETREF(made,
+                      PySlice_New(PyTuple_GET_ITEM(made, 0), PyTuple_GET_ITEM(made, 1), s->n_args > 2 ? PyTuple_GET_ITEM(made, 2) : NULL));
         return made;
     }
     return Py_XNewRef(placeholder(b, reg));
 }
 
-static PyObject *
-placeholder(fg_graph_builder *b, fg_reg reg)
+static PyObject *placeholder(fg_graph_builder *b, fg_reg reg)
 {
     /* two registers of one input are one placeholder */
     const fg_ir_reg *r = &b->ir->regs[reg];
@@ -84,8 +82,9 @@ placeholder(fg_graph_builder *b, fg_reg reg)
         if (b->inputs[i] == reg || (r->kind == FG_REG_INPUT && other->kind == FG_REG_INPUT && other->index == r->index))
             return b->nodes[reg] = b->nodes[b->inputs[i]];
     }
-    PyObject *hint = r->kind == FG_REG_INPUT && b->ir->input_names != NULL && b->ir->input_names[r->index] != NULL ? Py_NewRef(b->ir->input_names[r->index])
-                                                                                                               : PyUnicode_FromString("arg");
+    PyObject *hint = r->kind == FG_REG_INPUT && b->ir->input_names != NULL && b->ir->input_names[r->index] != NULL
+                         ? Py_NewRef(b->ir->input_names[r->index])
+                         : PyUnicode_FromString("arg");
     PyObject *empty = PyTuple_New(0), *node = NULL;
     if (hint != NULL && empty != NULL)
         node = fg_graph_add(b->graph, FG_GRAPH_PLACEHOLDER, hint, empty, NULL, NULL, 0, 0);
@@ -98,8 +97,7 @@ placeholder(fg_graph_builder *b, fg_reg reg)
 }
 
 /* Placeholders come first: look through the operands before the node itself is added. */
-static fg_status
-note_inputs(fg_graph_builder *b, fg_reg reg, int depth)
+static fg_status note_inputs(fg_graph_builder *b, fg_reg reg, int depth)
 {
     const fg_ir_reg *r = &b->ir->regs[reg];
     if (r->kind == FG_REG_CONST || b->nodes[reg] != NULL || b->in_graph[reg])
@@ -116,8 +114,7 @@ note_inputs(fg_graph_builder *b, fg_reg reg, int depth)
     return placeholder(b, reg) ? FG_OK : FG_ERR_PYTHON;
 }
 
-static fg_status
-add_step(fg_graph_builder *b, const fg_step *s)
+static fg_status add_step(fg_graph_builder *b, const fg_step *s)
 {
     bool method = s->op == FG_STEP_CALL_METHOD, attr = s->op == FG_STEP_ATTR;
     int32_t first = s->op == FG_STEP_CALL, nkw = s->kwnames ? (int32_t)PyTuple_GET_SIZE(s->kwnames) : 0, npos = s->n_args - first - nkw;
@@ -132,7 +129,8 @@ add_step(fg_graph_builder *b, const fg_step *s)
     const fg_site_ref *site = s->site >= 0 ? &b->ir->sites[s->site] : NULL;
     int32_t rounds = s->op == FG_STEP_UNPACK ? s->n_results : 1;
     for (int32_t k = 0; k < rounds; k++) {
-        PyObject *target = step_target(b, s), *tuple = PyTuple_New(npos + (s->op == FG_STEP_UNPACK)), *kwargs = nkw ? PyDict_New() : NULL, *node = NULL;
+        PyObject *target = step_target(b, s), *tuple = PyTuple_New(npos + (s->op == FG_STEP_UNPACK)), *kwargs = nkw ? PyDict_New() : NULL,
+                 *node = NULL;
         if (target == NULL || tuple == NULL || (nkw && kwargs == NULL))
             goto done;
         for (int32_t i = 0; i < npos; i++) {
@@ -154,8 +152,11 @@ add_step(fg_graph_builder *b, const fg_step *s)
             if (failed)
                 goto done;
         }
-        node = fg_graph_add(b->graph, method ? FG_GRAPH_CALL_METHOD : attr ? FG_GRAPH_GET_ATTR : FG_GRAPH_CALL_FUNCTION, target, tuple, kwargs,
-                            site ? site->code : NULL, site ? site->instr->line : 0, site ? site->instr->offset : 0);
+        node = fg_graph_add(b->graph,
+                            method ? FG_GRAPH_CALL_METHOD
+                            : attr ? FG_GRAPH_GET_ATTR
+                                   : FG_GRAPH_CALL_FUNCTION,
+                            target, tuple, kwargs, site ? site->code : NULL, site ? site->instr->line : 0, site ? site->instr->offset : 0);
     done:
         Py_XDECREF(target);
         Py_XDECREF(tuple);
@@ -168,22 +169,21 @@ add_step(fg_graph_builder *b, const fg_step *s)
     return FG_OK;
 }
 
-static fg_status
-add_output(fg_graph_builder *b, const fg_reg *outputs, int32_t n)
+static fg_status add_output(fg_graph_builder *b, const fg_reg *outputs, int32_t n)
 {
     PyObject *results = PyTuple_New(n), *args = NULL;
     fg_status st = FG_ERR_PYTHON;
     for (int32_t i = 0; results != NULL && i < n; i++)
         PyTuple_SET_ITEM(results, i, Py_NewRef(b->nodes[outputs[i]] ? b->nodes[outputs[i]] : Py_None));
-    if (results != NULL && (args = PyTuple_Pack(1, results)) != NULL && fg_graph_add(b->graph, FG_GRAPH_OUTPUT, NULL, args, NULL, NULL, 0, 0) != NULL)
+    if (results != NULL && (args = PyTuple_Pack(1, results)) != NULL &&
+        fg_graph_add(b->graph, FG_GRAPH_OUTPUT, NULL, args, NULL, NULL, 0, 0) != NULL)
         st = FG_OK;
     Py_XDECREF(results);
     Py_XDECREF(args);
     return st;
 }
 
-fg_status
-fg_graph_build(fg_graph_builder *b, const int32_t *steps, int32_t n, const fg_reg *outputs, int32_t n_outputs)
+fg_status fg_graph_build(fg_graph_builder *b, const int32_t *steps, int32_t n, const fg_reg *outputs, int32_t n_outputs)
 {
     fg_status st;
     fg_ir *ir = b->ir;

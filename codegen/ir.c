@@ -8,15 +8,13 @@ static const char *const step_names[FG_N_STEPS] = {
 #undef FG_STEP
 };
 
-const char *
-fg_step_name(int op)
+const char *fg_step_name(int op)
 {
     return op >= 0 && op < FG_N_STEPS ? step_names[op] : "?";
 }
 
 /* The old array stays in the arena: an undo log may still point into it. */
-static void *
-grow(fg_arena *arena, void *old, int32_t n, int32_t *cap, size_t size)
+static void *grow(fg_arena *arena, void *old, int32_t n, int32_t *cap, size_t size)
 {
     if (n < *cap)
         return old;
@@ -30,8 +28,7 @@ grow(fg_arena *arena, void *old, int32_t n, int32_t *cap, size_t size)
     return made;
 }
 
-fg_reg
-fg_ir_reg_add(fg_ir *ir, fg_reg_kind kind, PyObject *object)
+fg_reg fg_ir_reg_add(fg_ir *ir, fg_reg_kind kind, PyObject *object)
 {
     fg_ir_reg *regs = grow(ir->arena, ir->regs, ir->n_regs, &ir->cap_regs, sizeof *regs);
     if (regs == NULL)
@@ -41,8 +38,7 @@ fg_ir_reg_add(fg_ir *ir, fg_reg_kind kind, PyObject *object)
     return ir->n_regs++;
 }
 
-fg_step *
-fg_ir_step_add(fg_ir *ir, fg_step_op op, const fg_reg *args, int32_t n_args, int32_t n_results)
+fg_step *fg_ir_step_add(fg_ir *ir, fg_step_op op, const fg_reg *args, int32_t n_args, int32_t n_results)
 {
     fg_step *steps = grow(ir->arena, ir->steps, ir->n_steps, &ir->cap_steps, sizeof *steps);
     fg_reg *copy = fg_arena_alloc(ir->arena, (size_t)(n_args ? n_args : 1) * sizeof *copy);
@@ -65,8 +61,7 @@ fg_ir_step_add(fg_ir *ir, fg_step_op op, const fg_reg *args, int32_t n_args, int
     return step;
 }
 
-static int
-append_reg(PyObject *parts, const fg_ir *ir, fg_reg reg)
+static int append_reg(PyObject *parts, const fg_ir *ir, fg_reg reg)
 {
     PyObject *text;
     if (reg == FG_REG_NONE)
@@ -74,7 +69,8 @@ append_reg(PyObject *parts, const fg_ir *ir, fg_reg reg)
     else if (ir->regs[reg].kind == FG_REG_CONST)
         text = PyUnicode_FromFormat("<%s>", Py_TYPE(ir->regs[reg].object)->tp_name);
     else
-        text = PyUnicode_FromFormat("%s%d", ir->regs[reg].kind == FG_REG_INPUT ? "i" : "r", ir->regs[reg].kind == FG_REG_INPUT ? ir->regs[reg].index : reg);
+        text = PyUnicode_FromFormat("%s%d", ir->regs[reg].kind == FG_REG_INPUT ? "i" : "r",
+                                    ir->regs[reg].kind == FG_REG_INPUT ? ir->regs[reg].index : reg);
     if (text == NULL)
         return -1;
     int failed = PyList_Append(parts, text);
@@ -82,8 +78,7 @@ append_reg(PyObject *parts, const fg_ir *ir, fg_reg reg)
     return failed;
 }
 
-PyObject *
-fg_ir_str(const fg_ir *ir)
+PyObject *fg_ir_str(const fg_ir *ir)
 {
     PyObject *lines = PyList_New(0), *parts = NULL, *text = NULL, *sep = PyUnicode_FromString(", "), *newline = PyUnicode_FromString("\n");
     if (lines == NULL || sep == NULL || newline == NULL)
@@ -98,8 +93,10 @@ fg_ir_str(const fg_ir *ir)
         PyObject *joined = PyUnicode_Join(sep, parts);
         PyObject *line = joined == NULL ? NULL
                          : s->name && PyUnicode_Check(s->name)
-                             ? PyUnicode_FromFormat("r%d = %s.%U(%U) arg=%d%s", s->result, step_names[s->op], s->name, joined, s->arg, s->flags & FG_SF_GRAPH ? " graph" : "")
-                             : PyUnicode_FromFormat("r%d = %s(%U) arg=%d%s", s->result, step_names[s->op], joined, s->arg, s->flags & FG_SF_GRAPH ? " graph" : "");
+                             ? PyUnicode_FromFormat("r%d = %s.%U(%U) arg=%d%s", s->result, step_names[s->op], s->name, joined, s->arg,
+                                                    s->flags & FG_SF_GRAPH ? " graph" : "")
+                             : PyUnicode_FromFormat("r%d = %s(%U) arg=%d%s", s->result, step_names[s->op], joined, s->arg,
+                                                    s->flags & FG_SF_GRAPH ? " graph" : "");
         Py_XDECREF(joined);
         Py_CLEAR(parts);
         if (line == NULL || PyList_Append(lines, line) < 0) {

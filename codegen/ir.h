@@ -13,21 +13,21 @@
 #include "runtime/cpython/canonical.h"
 
 typedef int32_t fg_reg;
-#define FG_REG_NONE ((fg_reg) - 1)
+#define FG_REG_NONE ((fg_reg)-1)
 
 typedef enum fg_reg_kind { FG_REG_CONST, FG_REG_INPUT, FG_REG_STEP } fg_reg_kind;
 
 typedef struct fg_ir_reg {
     uint8_t kind;
-    uint8_t is_tensor;   /* a tensor (or NumPy scalar): an argument of graphs */
-    uint8_t is_mutated;  /* some operation writes it in place */
-    int32_t index;       /* position among the inputs, or index of the step */
-    int32_t frame_slot;  /* INPUT: the slot of the root frame it is the entry value of, -1 */
-    int32_t uses;        /* filled by the code generator */
+    uint8_t is_tensor;  /* a tensor (or NumPy scalar): an argument of graphs */
+    uint8_t is_mutated; /* some operation writes it in place */
+    int32_t index;      /* position among the inputs, or index of the step */
+    int32_t frame_slot; /* INPUT: the slot of the root frame it is the entry value of, -1 */
+    int32_t uses;       /* filled by the code generator */
     int32_t last_use;
-    int32_t slot;        /* local slot while emitted, -1: none */
-    PyObject *object;    /* CONST: the constant; INPUT: the object of this very call (example); STEP: an example or NULL */
-    PyObject *standin;   /* example of the same metadata, if it was inferred */
+    int32_t slot;      /* local slot while emitted, -1: none */
+    PyObject *object;  /* CONST: the constant; INPUT: the object of this very call (example); STEP: an example or NULL */
+    PyObject *standin; /* example of the same metadata, if it was inferred */
 } fg_ir_reg;
 
 typedef enum fg_step_op {
@@ -69,9 +69,9 @@ typedef struct fg_site_ref {
 
 typedef struct fg_ir_exit {
     uint8_t is_break;
-    fg_reg value;   /* return value */
-    int32_t pc;     /* break: the root frame's instruction that runs natively */
-    fg_reg *slots;  /* break: one per slot of the root frame's localsplus, FG_REG_NONE: unbound */
+    fg_reg value;  /* return value */
+    int32_t pc;    /* break: the root frame's instruction that runs natively */
+    fg_reg *slots; /* break: one per slot of the root frame's localsplus, FG_REG_NONE: unbound */
     fg_reg *stack;
     int32_t depth;
 } fg_ir_exit;

@@ -5,8 +5,7 @@
 #include <string.h>
 
 /* Where a register is needed by something that is no graph step of the given set. */
-static void
-mark_uses(const fg_ir *ir, const uint8_t *in_group, uint8_t *needed)
+static void mark_uses(const fg_ir *ir, const uint8_t *in_group, uint8_t *needed)
 {
     for (int32_t i = 0; i < ir->n_steps; i++) {
         const fg_step *s = &ir->steps[i];
@@ -26,8 +25,7 @@ mark_uses(const fg_ir *ir, const uint8_t *in_group, uint8_t *needed)
 }
 
 /* Structures that only graph steps of the group use are no use outside. */
-static void
-forgive_structures(const fg_ir *ir, const int32_t *group, int32_t n, uint8_t *in_group)
+static void forgive_structures(const fg_ir *ir, const int32_t *group, int32_t n, uint8_t *in_group)
 {
     for (int32_t i = 0; i < ir->n_steps; i++) {
         if (!fg_step_is_structure(&ir->steps[i]))
@@ -55,8 +53,7 @@ forgive_structures(const fg_ir *ir, const int32_t *group, int32_t n, uint8_t *in
     (void)n;
 }
 
-static fg_status
-outputs_of(fg_ir *ir, const int32_t *group, int32_t n, fg_reg **outputs, int32_t *n_outputs)
+static fg_status outputs_of(fg_ir *ir, const int32_t *group, int32_t n, fg_reg **outputs, int32_t *n_outputs)
 {
     uint8_t *in_group = fg_arena_alloc(ir->arena, (size_t)ir->n_steps + 1), *needed = fg_arena_alloc(ir->arena, (size_t)ir->n_regs + 1);
     *outputs = fg_arena_alloc(ir->arena, (size_t)(ir->n_regs + 1) * sizeof **outputs);
@@ -77,8 +74,7 @@ outputs_of(fg_ir *ir, const int32_t *group, int32_t n, fg_reg **outputs, int32_t
     return FG_OK;
 }
 
-fg_status
-fg_graph_describe(fg_ir *ir, PyObject **out)
+fg_status fg_graph_describe(fg_ir *ir, PyObject **out)
 {
     fg_status st;
     int32_t *group = fg_arena_alloc(ir->arena, (size_t)(ir->n_steps + 1) * sizeof *group), n = 0, n_outputs;
@@ -108,7 +104,7 @@ typedef struct fg_schedule {
     uint8_t *late;               /* per register: made by the running graph or by what waits */
     uint8_t *by_graph;           /* per register: made by the running graph */
     bool effect_waits;
-    fg_reg *map;                 /* register now, FG_REG_NONE: itself */
+    fg_reg *map; /* register now, FG_REG_NONE: itself */
     fg_step *out;
     int32_t n_out;
     fg_backend_call backend;
@@ -117,8 +113,7 @@ typedef struct fg_schedule {
     int32_t n_calls;
 } fg_schedule;
 
-static void
-copy_step(fg_schedule *s, int32_t at)
+static void copy_step(fg_schedule *s, int32_t at)
 {
     fg_step *step = &s->out[s->n_out];
     *step = s->ir->steps[at];
@@ -128,8 +123,7 @@ copy_step(fg_schedule *s, int32_t at)
             step->args[i] = s->map[step->args[i]];
 }
 
-static PyObject *
-examples_of(const fg_schedule *s, const fg_graph_builder *b)
+static PyObject *examples_of(const fg_schedule *s, const fg_graph_builder *b)
 {
     PyObject *examples = PyList_New(b->n_inputs);
     for (int32_t i = 0; examples != NULL && i < b->n_inputs; i++) {
@@ -145,8 +139,7 @@ examples_of(const fg_schedule *s, const fg_graph_builder *b)
 }
 
 /* Put the running graph's call into the output, then what waited for it. */
-static fg_status
-flush(fg_schedule *s)
+static fg_status flush(fg_schedule *s)
 {
     fg_status st;
     fg_ir *ir = s->ir;
@@ -169,8 +162,13 @@ flush(fg_schedule *s)
         if (failed)
             return FG_ERR_PYTHON;
         fg_step *step = &s->out[s->n_out];
-        *step = (fg_step){.op = FG_STEP_GRAPH, .flags = FG_SF_EFFECT | FG_SF_RAISES, .arg = s->n_calls++, .n_args = b.n_inputs, .n_results = n_outputs,
-                          .result = n_outputs ? ir->n_regs : FG_REG_NONE, .site = ir->steps[s->group[0]].site};
+        *step = (fg_step){.op = FG_STEP_GRAPH,
+                          .flags = FG_SF_EFFECT | FG_SF_RAISES,
+                          .arg = s->n_calls++,
+                          .n_args = b.n_inputs,
+                          .n_results = n_outputs,
+                          .result = n_outputs ? ir->n_regs : FG_REG_NONE,
+                          .site = ir->steps[s->group[0]].site};
         step->args = fg_arena_alloc(ir->arena, (size_t)(b.n_inputs + 1) * sizeof *step->args);
         if (step->args == NULL)
             return FG_ERR_NOMEM;
@@ -198,8 +196,7 @@ fail:
 }
 
 /* 1 if a graph step would need something that waits and is no structure of graph values. */
-static bool
-needs_waiting(const fg_schedule *s, fg_reg reg, int depth)
+static bool needs_waiting(const fg_schedule *s, fg_reg reg, int depth)
 {
     const fg_ir_reg *r = &s->ir->regs[reg];
     if (reg == FG_REG_NONE || r->kind != FG_REG_STEP || !s->late[reg] || s->by_graph[reg])
@@ -213,8 +210,7 @@ needs_waiting(const fg_schedule *s, fg_reg reg, int depth)
     return false;
 }
 
-static fg_status
-schedule_step(fg_schedule *s, int32_t at)
+static fg_status schedule_step(fg_schedule *s, int32_t at)
 {
     fg_status st;
     const fg_step *step = &s->ir->steps[at];
@@ -245,15 +241,13 @@ fail:
     return st;
 }
 
-static void
-map_reg(const fg_schedule *s, fg_reg *reg)
+static void map_reg(const fg_schedule *s, fg_reg *reg)
 {
     if (*reg != FG_REG_NONE && s->map[*reg] != FG_REG_NONE)
         *reg = s->map[*reg];
 }
 
-fg_status
-fg_partition(fg_ir *ir, fg_backend_call backend, void *context, PyObject *graphs, PyObject *callables)
+fg_status fg_partition(fg_ir *ir, fg_backend_call backend, void *context, PyObject *graphs, PyObject *callables)
 {
     fg_status st = FG_ERR_NOMEM;
     /* room for all registers that the calls will add: at most one per present register */

@@ -3,8 +3,7 @@
 #include "runtime/cpython/frame.h"
 #include <frameobject.h>
 
-PyObject *
-fg_traceback_chain(const fg_ir *ir, int32_t site)
+PyObject *fg_traceback_chain(const fg_ir *ir, int32_t site)
 {
     Py_ssize_t n = 0;
     for (int32_t at = site; at >= 0 && ir->sites[at].parent >= 0; at = ir->sites[at].parent)
@@ -26,15 +25,15 @@ fg_traceback_chain(const fg_ir *ir, int32_t site)
 }
 
 /* The newest entry shows the line inside the inlined function: it is put to the line of the call, which is where the handler's instructions stand. */
-static int
-call_line(PyObject *exception)
+static int call_line(PyObject *exception)
 {
     PyTracebackObject *tb = (PyTracebackObject *)PyException_GetTraceback(exception);
     PyFrameObject *frame = PyEval_GetFrame();
     int result = -1;
     if (tb != NULL && frame == tb->tb_frame) {
         PyObject *next = tb->tb_next ? (PyObject *)tb->tb_next : Py_None;
-        PyObject *made = PyObject_CallFunction((PyObject *)&PyTraceBack_Type, "OOii", next, frame, PyFrame_GetLasti(frame), PyFrame_GetLineNumber(frame));
+        PyObject *made = PyObject_CallFunction((PyObject *)&PyTraceBack_Type, "OOii", next, frame, PyFrame_GetLasti(frame),
+                                               PyFrame_GetLineNumber(frame));
         result = made ? PyException_SetTraceback(exception, made) : -1;
         Py_XDECREF(made);
     }
@@ -43,8 +42,7 @@ call_line(PyObject *exception)
 }
 
 /* complete(exception, chain): entries go below the newest one, so the innermost is put first. Never fails: a traceback is no reason to lose an exception. */
-static PyObject *
-complete(PyObject *module, PyObject *const *args, Py_ssize_t n)
+static PyObject *complete(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
     (void)module;
     if (n != 2 || !PyExceptionInstance_Check(args[0]) || !PyTuple_Check(args[1]))
@@ -66,8 +64,7 @@ complete(PyObject *module, PyObject *const *args, Py_ssize_t n)
 
 static PyMethodDef complete_def = {"complete_traceback", (PyCFunction)(void (*)(void))complete, METH_FASTCALL, NULL};
 
-PyObject *
-fg_traceback_function(void)
+PyObject *fg_traceback_function(void)
 {
     static PyObject *function;
     if (function == NULL)
@@ -75,8 +72,7 @@ fg_traceback_function(void)
     return Py_XNewRef(function);
 }
 
-static PyObject *
-strip(PyObject *module, PyObject *exception)
+static PyObject *strip(PyObject *module, PyObject *exception)
 {
     (void)module;
     PyObject *tb = PyExceptionInstance_Check(exception) ? PyException_GetTraceback(exception) : NULL;
@@ -91,8 +87,7 @@ strip(PyObject *module, PyObject *exception)
 
 static PyMethodDef strip_def = {"strip_traceback", strip, METH_O, NULL};
 
-PyObject *
-fg_traceback_strip_function(void)
+PyObject *fg_traceback_strip_function(void)
 {
     static PyObject *function;
     if (function == NULL)

@@ -38,8 +38,10 @@ static const char set_up[] =
     "od = collections.OrderedDict(a=1, b=2); od.move_to_end('a')\n"
     "def f(x, y=1, *, z=2): return s\n"
     "arrays = [np.ones((i % 4 + 1, 3), dtype='f4' if i % 3 else 'f8') for i in range(9)]\n"
-    "pool = [None, True, False, 0, 1, 1.0, -0.0, 0.0, float('nan'), 2**70, 'a', 'b', b'a', (), (1, 'a'), (1.0, 'a'), [], [1, [2]], {}, {'a': 1}, {1: 2, 'a': {}},\n"
-    "        {'a': 1, 'b': 2}, {Evil(): 1}, od, Plain(a=1), Plain(), Inline(1), Inline('a'), s, f, Plain(a=1).__init__, range(3), slice(1, 2), np, len, int, Plain,\n"
+    "pool = [None, True, False, 0, 1, 1.0, -0.0, 0.0, float('nan'), 2**70, 'a', 'b', b'a', (), (1, 'a'), (1.0, 'a'), [], [1, [2]], {}, "
+    "{'a': 1}, {1: 2, 'a': {}},\n"
+    "        {'a': 1, 'b': 2}, {Evil(): 1}, od, Plain(a=1), Plain(), Inline(1), Inline('a'), s, f, Plain(a=1).__init__, range(3), slice(1, "
+    "2), np, len, int, Plain,\n"
     "        types.CellType(1), types.CellType(), property(f), staticmethod(f), {1, 2}, frozenset(), *range(100, 120), *arrays]\n"
     "keys = ['a', 'b', 1, 1.0, True, None, (1, 'a'), int, b'a', 'x']\n"
     "names = ['a', 'b', '__init__', 'x']\n";

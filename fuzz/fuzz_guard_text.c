@@ -26,8 +26,8 @@ static void start(void)
     require(fg_tensor_init() == FG_OK, "numpy");
     PyObject *names = PyDict_New();
     require(names != NULL && PyDict_SetItemString(names, "__builtins__", PyEval_GetBuiltins()) == 0, "names");
-    args = PyRun_String("({'lr': 0.5, 1: [1, 2], (1, 'a'): b'x'}, [1, (2, 3)], __import__('numpy').ones((2, 3)), 7, 'text', len)", Py_eval_input, names,
-                        names);
+    args = PyRun_String("({'lr': 0.5, 1: [1, 2], (1, 'a'): b'x'}, [1, (2, 3)], __import__('numpy').ones((2, 3)), 7, 'text', len)",
+                        Py_eval_input, names, names);
     require(args != NULL, "arguments");
 }
 

@@ -31,8 +31,8 @@ static int dlpack_read(const fg_tensor_adaptor *self, PyObject *object, fg_tenso
         reason = "the library does not describe this tensor through DLPack";
         goto refuse;
     }
-    if (t.ndim < 0 || t.ndim > FG_TENSOR_MAX_DIM || (t.ndim > 0 && t.shape == NULL) || t.dtype.lanes > 0xff ||
-        t.device.type > INT16_MAX || t.device.index > INT16_MAX || t.device.type < 0 || t.device.index < INT16_MIN) {
+    if (t.ndim < 0 || t.ndim > FG_TENSOR_MAX_DIM || (t.ndim > 0 && t.shape == NULL) || t.dtype.lanes > 0xff || t.device.type > INT16_MAX ||
+        t.device.index > INT16_MAX || t.device.type < 0 || t.device.index < INT16_MIN) {
         reason = "a DLPack description that is out of range";
         goto refuse;
     }

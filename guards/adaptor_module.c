@@ -115,16 +115,17 @@ static PyObject *py_state(PyObject *module, PyObject *unused)
         Py_RETURN_NONE;
     return Py_BuildValue("{sKsKsLsisisisis(ii)sO}", "keys_included", (unsigned long long)s.keys_included, "keys_excluded",
                          (unsigned long long)s.keys_excluded, "default_device", (long long)s.default_device, "autograd", (int)s.autograd,
-                         "function_mode_depth", (int)s.function_mode_depth, "function_disabled", (int)s.function_disabled,
-                         "default_dtype", (int)s.default_dtype, "autocast_dtype", (int)s.autocast_dtype[0], (int)s.autocast_dtype[1],
-                         "present", s.present ? Py_True : Py_False);
+                         "function_mode_depth", (int)s.function_mode_depth, "function_disabled", (int)s.function_disabled, "default_dtype",
+                         (int)s.default_dtype, "autocast_dtype", (int)s.autocast_dtype[0], (int)s.autocast_dtype[1], "present",
+                         s.present ? Py_True : Py_False);
 }
 
 static PyMethodDef methods[] = {
     {"read", (PyCFunction)(void (*)(void))py_read, METH_VARARGS | METH_KEYWORDS,
      "read(obj, record=True) -> dict\n\nMetadata of a tensor as guards see it. ValueError: why it is not captured; TypeError: no tensor."},
     {"tensor_layers", py_layers, METH_NOARGS, "tensor_layers() -> dict\n\nWhich way of reading each tensor library is in use."},
-    {"torch_state", py_state, METH_NOARGS, "torch_state() -> dict | None\n\nThis thread's torch state as guards see it; None: not readable here."},
+    {"torch_state", py_state, METH_NOARGS,
+     "torch_state() -> dict | None\n\nThis thread's torch state as guards see it; None: not readable here."},
     {NULL, NULL, 0, NULL}};
 
 fg_status fg_tensor_module_init(PyObject *module)

@@ -19,11 +19,11 @@
 
 _Static_assert(sizeof(npy_intp) == sizeof(int64_t), "sizes and strides are used in place");
 
-enum { /* meta.keys */
-    FG_NUMPY_SWAPPED = 1,  /* byte order is not this machine's */
-    FG_NUMPY_WRITEABLE = 2,
-    FG_NUMPY_ALIGNED = 4,
-    FG_NUMPY_TAGGED = 8    /* the dtype object carries metadata of its own */
+enum {                       /* meta.keys */
+       FG_NUMPY_SWAPPED = 1, /* byte order is not this machine's */
+       FG_NUMPY_WRITEABLE = 2,
+       FG_NUMPY_ALIGNED = 4,
+       FG_NUMPY_TAGGED = 8 /* the dtype object carries metadata of its own */
 };
 #define FG_NUMPY_N_TYPES 24 /* up to NPY_HALF */
 

@@ -89,7 +89,8 @@ const char *fg_torch_keys_refuse(uint64_t keys)
     if (keys == 0)
         return "an undefined tensor";
     if (keys & ~fg_torch_py.keys_allowed)
-        return "a kind of torch tensor that is not captured (subclass with Python dispatch, functorch wrapper, nested, sparse, quantized, mkldnn, …)";
+        return "a kind of torch tensor that is not captured (subclass with Python dispatch, functorch wrapper, nested, sparse, quantized, "
+               "mkldnn, …)";
     return NULL;
 }
 
@@ -332,8 +333,7 @@ int fg_torch_setup(void)
         torch = NULL;
         PyThread_acquire_lock(job.done, WAIT_LOCK);
         if (PyThread_start_new_thread(setup_thread, &job) != PYTHREAD_INVALID_THREAD_ID) {
-            Py_BEGIN_ALLOW_THREADS
-            PyThread_acquire_lock(job.done, WAIT_LOCK);
+            Py_BEGIN_ALLOW_THREADS PyThread_acquire_lock(job.done, WAIT_LOCK);
             Py_END_ALLOW_THREADS
         }
         PyThread_release_lock(job.done);

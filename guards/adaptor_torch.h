@@ -18,15 +18,15 @@ typedef enum fg_torch_layer { FG_TORCH_RAW, FG_TORCH_CABI, FG_TORCH_HARVEST, FG_
 #define FG_TORCH_N_DEVICES 24
 
 typedef struct fg_torch_names {
-    FG_OWNED PyObject *torch, *c;       /* the module and torch._C */
+    FG_OWNED PyObject *torch, *c; /* the module and torch._C */
     FG_OWNED PyTypeObject *tensor, *parameter;
-    FG_OWNED PyObject *dispatch_keys;   /* torch._C._dispatch_keys */
-    FG_OWNED PyObject *raw_repr;        /* DispatchKeySet.raw_repr, unbound */
+    FG_OWNED PyObject *dispatch_keys; /* torch._C._dispatch_keys */
+    FG_OWNED PyObject *raw_repr;      /* DispatchKeySet.raw_repr, unbound */
     FG_OWNED PyObject *dtypes[FG_TORCH_N_DTYPES];
     FG_OWNED PyObject *device_names[FG_TORCH_N_DEVICES]; /* interned str */
-    FG_OWNED PyObject *strided;         /* torch.strided */
-    FG_OWNED PyObject *mode_count;      /* torch._C._len_torch_function_stack */
-    uint64_t keys_allowed, keys_meta;   /* masks of dispatch key bits */
+    FG_OWNED PyObject *strided;                          /* torch.strided */
+    FG_OWNED PyObject *mode_count;                       /* torch._C._len_torch_function_stack */
+    uint64_t keys_allowed, keys_meta;                    /* masks of dispatch key bits */
 } fg_torch_names;
 
 extern FG_HIDDEN fg_torch_names fg_torch_py;
@@ -36,10 +36,10 @@ typedef int (*fg_torch_read)(PyObject *object, fg_tensor_meta *meta, const char 
 /* One tensor of the battery, with Python's answer. */
 typedef struct fg_torch_sample {
     FG_OWNED PyObject *object;
-    uint64_t cdata;      /* address of the impl, as Python says */
-    uint64_t storage;    /* address of the storage's impl; 0: has none or not asked */
-    int accepted;        /* 1: truth is its metadata; 0: every layer must refuse it */
-    int fresh;           /* 1: made by a factory without grad: it has no autograd record */
+    uint64_t cdata;   /* address of the impl, as Python says */
+    uint64_t storage; /* address of the storage's impl; 0: has none or not asked */
+    int accepted;     /* 1: truth is its metadata; 0: every layer must refuse it */
+    int fresh;        /* 1: made by a factory without grad: it has no autograd record */
     fg_tensor_meta truth;
 } fg_torch_sample;
 
@@ -60,7 +60,7 @@ FG_HIDDEN void fg_torch_raw_drop(void);
 FG_HIDDEN int fg_torch_keys_of(PyObject *object, uint64_t *keys);
 FG_HIDDEN const char *fg_torch_keys_refuse(uint64_t keys);
 FG_HIDDEN uint16_t fg_torch_slot_find(const fg_torch_sample *samples, size_t n);
-FG_HIDDEN int fg_torch_dtype_number(PyObject *dtype); /* -1: not in the table */
+FG_HIDDEN int fg_torch_dtype_number(PyObject *dtype);              /* -1: not in the table */
 FG_HIDDEN int fg_torch_raw_keys(PyObject *object, uint64_t *keys); /* by the raw offset where it was found, else 0 */
 
 /* The battery: *samples from fg_calloc. */

@@ -92,8 +92,8 @@ static int read_parts(PyObject *object, PyObject *shape, PyObject *stride, PyObj
     meta->adaptor = fg_torch_adaptor;
     meta->type = Py_TYPE(object);
     meta->layout = 0;
-    ok = ok && read_words(shape, meta->own, &meta->ndim) &&
-         read_words(stride, meta->own + FG_TENSOR_MAX_DIM, &n_strides) && n_strides == meta->ndim;
+    ok = ok && read_words(shape, meta->own, &meta->ndim) && read_words(stride, meta->own + FG_TENSOR_MAX_DIM, &n_strides) &&
+         n_strides == meta->ndim;
     meta->sizes = meta->own;
     meta->strides = meta->own + FG_TENSOR_MAX_DIM;
     ok = ok && (meta->dtype = fg_torch_dtype_number(dtype)) >= 0 && read_device(device, meta) && PyBool_Check(grad);

@@ -122,22 +122,16 @@ static int field_agrees(const prober *p, int field, const char *window, size_t l
     uint64_t word = at + 8 <= limit ? fg_torch_raw_word(window + at) : 0;
     uint16_t half;
     switch (field) {
-    case F_STORAGE:
-        return s->storage == 0 || word == s->storage;
+    case F_STORAGE: return s->storage == 0 || word == s->storage;
     case F_RECORD:
         /* No record in a fresh tensor; one in each that requires grad; views and results may or may not have one. */
         if (s->fresh)
             return word == 0;
         return word != 0 || !s->truth.requires_grad;
-    case F_SIZES:
-        return sizes_agree(p, window, limit, at, &s->truth);
-    case F_DTYPE:
-        memcpy(&half, window + at, sizeof half);
-        return half == s->truth.dtype;
-    case F_DEVICE:
-        return (int8_t)window[at] == s->truth.device_type && (int8_t)window[at + 1] == s->truth.device_index;
-    case F_KEYS:
-        return word == s->truth.keys;
+    case F_SIZES: return sizes_agree(p, window, limit, at, &s->truth);
+    case F_DTYPE: memcpy(&half, window + at, sizeof half); return half == s->truth.dtype;
+    case F_DEVICE: return (int8_t)window[at] == s->truth.device_type && (int8_t)window[at + 1] == s->truth.device_index;
+    case F_KEYS: return word == s->truth.keys;
     }
     return 0;
 }

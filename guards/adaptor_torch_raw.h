@@ -92,8 +92,8 @@ static inline int fg_torch_raw_matches(PyObject *object, const fg_tensor_meta *w
     memcpy(&dtype, impl + raw->dtype, sizeof dtype);
     const char *shape = impl + raw->sizes;
     int64_t ndim = want->ndim;
-    if ((dtype != want->dtype) | ((int8_t)impl[raw->device] != want->device_type) |
-        ((int8_t)impl[raw->device + 1] != want->device_index) | ((int64_t)fg_torch_raw_word(shape) != ndim))
+    if ((dtype != want->dtype) | ((int8_t)impl[raw->device] != want->device_type) | ((int8_t)impl[raw->device + 1] != want->device_index) |
+        ((int64_t)fg_torch_raw_word(shape) != ndim))
         return 0;
     const int64_t *sizes, *strides;
     if (ndim <= FG_TORCH_INLINE_DIM) {

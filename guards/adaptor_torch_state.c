@@ -32,22 +32,22 @@ static void *(*autograd_state)(void);
 static const void *(*function_state)(void);
 static int8_t (*autocast_dtype)(int8_t device_type);
 static uint16_t autograd_byte;
-static uint64_t autocast_bits[2]; /* CPU, CUDA */
+static uint64_t autocast_bits[2];                       /* CPU, CUDA */
 static uint64_t inference_included, inference_excluded; /* bits that inference mode changes */
 
-#define FG_GETTERS(X)                                                                                                                       \
-    X(grad, "is_grad_enabled")                                                                                                              \
-    X(inference, "is_inference_mode_enabled")                                                                                               \
-    X(forward_grad, "_is_fwd_grad_enabled")                                                                                                 \
-    X(multithreading, "_is_multithreading_enabled")                                                                                         \
-    X(view_replay, "_is_view_replay_enabled")                                                                                               \
-    X(included, "_dispatch_tls_local_include_set")                                                                                          \
-    X(excluded, "_dispatch_tls_local_exclude_set")                                                                                          \
-    X(mode_count, "_len_torch_function_stack")                                                                                              \
-    X(mode_at, "_get_function_stack_at")                                                                                                    \
-    X(function_enabled, "_is_torch_function_enabled")                                                                                       \
-    X(function_all_off, "_is_torch_function_all_disabled")                                                                                  \
-    X(default_dtype, "get_default_dtype")                                                                                                   \
+#define FG_GETTERS(X)                                      \
+    X(grad, "is_grad_enabled")                             \
+    X(inference, "is_inference_mode_enabled")              \
+    X(forward_grad, "_is_fwd_grad_enabled")                \
+    X(multithreading, "_is_multithreading_enabled")        \
+    X(view_replay, "_is_view_replay_enabled")              \
+    X(included, "_dispatch_tls_local_include_set")         \
+    X(excluded, "_dispatch_tls_local_exclude_set")         \
+    X(mode_count, "_len_torch_function_stack")             \
+    X(mode_at, "_get_function_stack_at")                   \
+    X(function_enabled, "_is_torch_function_enabled")      \
+    X(function_all_off, "_is_torch_function_all_disabled") \
+    X(default_dtype, "get_default_dtype")                  \
     X(autocast_dtype, "get_autocast_dtype")
 
 static struct {
@@ -121,8 +121,7 @@ static int default_device(long depth, int64_t *out)
 static int read_python(fg_torch_state *s)
 {
     long grad = ask(py.grad), inference = ask(py.inference), forward = ask(py.forward_grad), threads = ask(py.multithreading),
-         replay = ask(py.view_replay), enabled = ask(py.function_enabled), all_off = ask(py.function_all_off),
-         depth = ask(py.mode_count);
+         replay = ask(py.view_replay), enabled = ask(py.function_enabled), all_off = ask(py.function_all_off), depth = ask(py.mode_count);
     if (PyErr_Occurred() || !ask_words(py.included, &s->keys_included) || !ask_words(py.excluded, &s->keys_excluded))
         return 0;
     PyObject *dtype = PyObject_CallNoArgs(py.default_dtype);
@@ -248,7 +247,8 @@ static void context_off(toggle *t)
 
 static int call_c(const char *name, const char *format, PyObject *argument)
 {
-    PyObject *r = argument != NULL ? PyObject_CallMethod(fg_torch_py.c, name, format, argument) : PyObject_CallMethod(fg_torch_py.c, name, NULL);
+    PyObject *r =
+        argument != NULL ? PyObject_CallMethod(fg_torch_py.c, name, format, argument) : PyObject_CallMethod(fg_torch_py.c, name, NULL);
     Py_XDECREF(r);
     if (r == NULL)
         PyErr_Clear();
@@ -400,7 +400,8 @@ static fg_status find_raw(const fg_torch_state *py_base)
     /* Autocast: the excluded word, and the one getter that takes an argument. */
     PyObject *r = PyObject_CallMethod(fg_torch_py.torch, "set_autocast_enabled", "sO", "cpu", Py_True);
     ok = r != NULL && ok && ways_agree(&thread, &base, py_base) && (thread.keys[1] ^ base.keys_excluded) == autocast_bits[0] &&
-         ask_autocast_dtype("cpu", &dtype) && autocast_dtype(0) == dtype && ask_autocast_dtype("cuda", &dtype) && autocast_dtype(1) == dtype;
+         ask_autocast_dtype("cpu", &dtype) && autocast_dtype(0) == dtype && ask_autocast_dtype("cuda", &dtype) &&
+         autocast_dtype(1) == dtype;
     Py_XDECREF(r);
     PyErr_Clear();
     r = PyObject_CallMethod(fg_torch_py.torch, "set_autocast_enabled", "sO", "cpu", Py_False);
@@ -417,13 +418,13 @@ fg_status fg_torch_state_find(void)
 {
     fg_torch_state base, inference;
     toggle t;
-#define X(FIELD, NAME)                                                                                                                      \
-    if ((py.FIELD = PyObject_GetAttrString(fg_torch_py.c, NAME)) == NULL) {                                                                 \
-        PyErr_Clear();                                                                                                                      \
-        if ((py.FIELD = PyObject_GetAttrString(fg_torch_py.torch, NAME)) == NULL) {                                                         \
-            PyErr_Clear();                                                                                                                  \
-            return FG_ERR_UNSUPPORTED;                                                                                                      \
-        }                                                                                                                                   \
+#define X(FIELD, NAME)                                                              \
+    if ((py.FIELD = PyObject_GetAttrString(fg_torch_py.c, NAME)) == NULL) {         \
+        PyErr_Clear();                                                              \
+        if ((py.FIELD = PyObject_GetAttrString(fg_torch_py.torch, NAME)) == NULL) { \
+            PyErr_Clear();                                                          \
+            return FG_ERR_UNSUPPORTED;                                              \
+        }                                                                           \
     }
     FG_GETTERS(X)
 #undef X

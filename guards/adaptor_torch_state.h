@@ -14,17 +14,17 @@
 
 /* Initial-exec: a load without a call. 24 bytes, well inside what the loader keeps free for libraries that are loaded late. */
 typedef struct fg_torch_thread {
-    const uint64_t *keys;     /* {included, excluded}; NULL: this thread has not asked yet, or the state is read through Python */
-    const uint8_t *autograd;  /* the byte itself */
-    const char *function;     /* torch's record of function modes */
+    const uint64_t *keys;    /* {included, excluded}; NULL: this thread has not asked yet, or the state is read through Python */
+    const uint8_t *autograd; /* the byte itself */
+    const char *function;    /* torch's record of function modes */
 } fg_torch_thread;
 extern __attribute__((visibility("hidden"), tls_model("initial-exec"))) _Thread_local fg_torch_thread fg_torch_thread_now;
 
 typedef struct fg_torch_state_where {
     int8_t (*default_dtype)(void);
-    uint64_t keys_included, keys_excluded; /* the words of an ordinary thread */
+    uint64_t keys_included, keys_excluded;   /* the words of an ordinary thread */
     uint64_t quick_included, quick_excluded; /* bits that may differ from those without asking anything else */
-    uint16_t modes, disabled;              /* offsets in the function record: {begin, end} of the stack; the switch */
+    uint16_t modes, disabled;                /* offsets in the function record: {begin, end} of the stack; the switch */
 } fg_torch_state_where;
 extern __attribute__((visibility("hidden"))) fg_torch_state_where fg_torch_state_at;
 
@@ -71,9 +71,8 @@ static inline int fg_torch_state_matches(const fg_torch_state *want)
               (stack[0] ^ stack[1])))
             return !((keys[0] ^ want->keys_included) | (keys[1] ^ want->keys_excluded) | (want->default_device ^ -1) |
                      (*thread->autograd ^ want->autograd) | want->function_mode_depth |
-                     ((uint8_t)thread->function[at->disabled] ^ want->function_disabled) |
-                     (at->default_dtype() ^ want->default_dtype) | (want->autocast_dtype[0] ^ -1) | (want->autocast_dtype[1] ^ -1) |
-                     (want->present ^ 1));
+                     ((uint8_t)thread->function[at->disabled] ^ want->function_disabled) | (at->default_dtype() ^ want->default_dtype) |
+                     (want->autocast_dtype[0] ^ -1) | (want->autocast_dtype[1] ^ -1) | (want->present ^ 1));
     }
     fg_torch_state now;
     return fg_torch_state_read_slow(&now) && memcmp(&now, want, sizeof now) == 0;

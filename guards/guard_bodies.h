@@ -25,7 +25,7 @@ FG_NEW PyObject *fg_value_brief(PyObject *value); /* short description of a valu
 #define FG_SEEN_VALUE(VALUE) (why->seen == NULL ? (void)(why->seen = fg_value_brief(VALUE)) : (void)0)
 #define FG_BODY(NAME) static int fg_explain_##NAME(PyObject *v, const fg_leaf *k FG_WHY)
 #define FG_LONG_BODY FG_BODY
-#define FG_RELATION(NAME)                                                                                                                        \
+#define FG_RELATION(NAME) \
     static int fg_explain_##NAME(PyObject *const *values, const fg_node *ids, int64_t n, const fg_tensor_adaptor *const *adaptors FG_WHY)
 #else
 #define FG_WHY
@@ -34,8 +34,8 @@ FG_NEW PyObject *fg_value_brief(PyObject *value); /* short description of a valu
 #define FG_BODY(NAME) static inline int fg_check_##NAME(PyObject *v, const fg_leaf *k)
 /* Kept out of the evaluation loop, whose entry would pay for their registers and stack on every call. */
 #define FG_LONG_BODY(NAME) static __attribute__((noinline)) int fg_check_##NAME(PyObject *v, const fg_leaf *k)
-#define FG_RELATION(NAME)                                                                                                                        \
-    static __attribute__((noinline)) int fg_check_##NAME(PyObject *const *values, const fg_node *ids, int64_t n,                                  \
+#define FG_RELATION(NAME)                                                                                        \
+    static __attribute__((noinline)) int fg_check_##NAME(PyObject *const *values, const fg_node *ids, int64_t n, \
                                                          const fg_tensor_adaptor *const *adaptors)
 #endif
 
@@ -279,13 +279,13 @@ FG_LONG_BODY(INT_RANGE)
 }
 
 /* Fields that are compared and their names, in the order in which a difference is reported. */
-#define FG_META_FIELDS(F)                                                                                                                        \
-    F(ndim, "ndim")                                                                                                                              \
-    F(dtype, "dtype")                                                                                                                            \
-    F(keys, "key set")                                                                                                                           \
-    F(device_type, "device type")                                                                                                                \
-    F(device_index, "device index")                                                                                                              \
-    F(requires_grad, "requires_grad")                                                                                                            \
+#define FG_META_FIELDS(F)             \
+    F(ndim, "ndim")                   \
+    F(dtype, "dtype")                 \
+    F(keys, "key set")                \
+    F(device_type, "device type")     \
+    F(device_index, "device index")   \
+    F(requires_grad, "requires_grad") \
     F(layout, "layout")
 
 #if FG_EXPLAIN
@@ -294,10 +294,10 @@ static int fg_explain_meta(const fg_tensor_meta *seen, const fg_meta_record *wan
 static inline int fg_check_meta(const fg_tensor_meta *seen, const fg_meta_record *want)
 #endif
 {
-#define FG_META_FIELD(FIELD, NAME)                                                                                                               \
-    if (seen->FIELD != want->FIELD) {                                                                                                            \
-        FG_SEEN("%s %lld instead of %lld", NAME, (long long)seen->FIELD, (long long)want->FIELD);                                                \
-        return 0;                                                                                                                                \
+#define FG_META_FIELD(FIELD, NAME)                                                                \
+    if (seen->FIELD != want->FIELD) {                                                             \
+        FG_SEEN("%s %lld instead of %lld", NAME, (long long)seen->FIELD, (long long)want->FIELD); \
+        return 0;                                                                                 \
     }
     FG_META_FIELDS(FG_META_FIELD)
 #undef FG_META_FIELD
@@ -309,7 +309,8 @@ static inline int fg_check_meta(const fg_tensor_meta *seen, const fg_meta_record
     }
     for (int32_t i = 0; i < want->ndim; i++) {
         if (seen->strides[i] != want->dims[want->ndim + i]) {
-            FG_SEEN("stride %lld instead of %lld in dimension %d", (long long)seen->strides[i], (long long)want->dims[want->ndim + i], (int)i);
+            FG_SEEN("stride %lld instead of %lld in dimension %d", (long long)seen->strides[i], (long long)want->dims[want->ndim + i],
+                    (int)i);
             return 0;
         }
     }
@@ -349,10 +350,10 @@ FG_LONG_BODY(TORCH_STATE)
         FG_SEEN("a torch whose state cannot be read");
         return 0;
     }
-#define FG_STATE_FIELD(FIELD, NAME)                                                                                                              \
-    if (seen.FIELD != want->FIELD) {                                                                                                             \
-        FG_SEEN("%s %lld instead of %lld", NAME, (long long)seen.FIELD, (long long)want->FIELD);                                                 \
-        return 0;                                                                                                                                \
+#define FG_STATE_FIELD(FIELD, NAME)                                                              \
+    if (seen.FIELD != want->FIELD) {                                                             \
+        FG_SEEN("%s %lld instead of %lld", NAME, (long long)seen.FIELD, (long long)want->FIELD); \
+        return 0;                                                                                \
     }
     FG_STATE_FIELD(present, "torch present")
     FG_STATE_FIELD(autograd, "autograd state (grad, inference and forward modes)")

@@ -27,9 +27,9 @@ typedef struct mnode {
     int32_t parent, first_child, last_child, next_sibling, chain_next;
     int32_t first_fact, last_fact;
     int64_t index;
-    PyObject *key;        /* what the instruction gets: the key, the object of CONST, or the weak reference to it */
-    PyObject *raw;        /* what it is told apart by */
-    int64_t n;            /* index, hash or 1 for a weak reference */
+    PyObject *key; /* what the instruction gets: the key, the object of CONST, or the weak reference to it */
+    PyObject *raw; /* what it is told apart by */
+    int64_t n;     /* index, hash or 1 for a weak reference */
     uint64_t hash;
     const PyTypeObject *known; /* TYPE of an object whose type a condition demands: this one */
     uint32_t present, absent;  /* positions of sets in the pool */
@@ -40,7 +40,7 @@ typedef struct mnode {
 typedef struct mfact {
     uint8_t kind;
     fg_leaf leaf;
-    fg_node *ids; /* merged nodes of a relation, owned */
+    fg_node *ids;                       /* merged nodes of a relation, owned */
     const fg_tensor_adaptor **adaptors; /* owned */
     uint64_t hash;
     int32_t next;
@@ -154,13 +154,20 @@ static fg_status merge_node(build *b, const fg_desc *desc, const fg_node_record 
         }
     }
     FG_TRY(fg_grow(&b->nodes, &b->cap_nodes, b->n_nodes + 1, sizeof *b->nodes));
-    mnode made = {.acc = node->acc, .parent = parent, .first_child = -1, .last_child = -1, .next_sibling = -1, .first_fact = -1,
-                  .last_fact = -1, .index = node->index, .raw = raw, .hash = hash, .output = -1};
+    mnode made = {.acc = node->acc,
+                  .parent = parent,
+                  .first_child = -1,
+                  .last_child = -1,
+                  .next_sibling = -1,
+                  .first_fact = -1,
+                  .last_fact = -1,
+                  .index = node->index,
+                  .raw = raw,
+                  .hash = hash,
+                  .output = -1};
     switch (fg_accessor_key(node->acc)) {
     case FG_KEY_NONE:
-    case FG_KEY_INDEX:
-        made.n = node->index;
-        break;
+    case FG_KEY_INDEX: made.n = node->index; break;
     case FG_KEY_NAME:
     case FG_KEY_OBJECT:
         made.key = identity && hold != NULL ? hold->ref : raw;
@@ -194,9 +201,10 @@ static fg_status merge_fact(build *b, int32_t *first, int32_t *last, mfact *fact
         const mfact *other = &b->facts[i];
         if (other->hash != fact->hash || other->kind != fact->kind)
             continue;
-        if (fact->ids != NULL ? other->leaf.lo != fact->leaf.lo || memcmp(other->ids, fact->ids, (size_t)fact->leaf.lo * sizeof *fact->ids) ||
-                                    memcmp(other->adaptors, fact->adaptors, (size_t)fact->leaf.lo * sizeof *fact->adaptors)
-                              : !fg_leaf_same(fact->kind, &other->leaf, &fact->leaf))
+        if (fact->ids != NULL
+                ? other->leaf.lo != fact->leaf.lo || memcmp(other->ids, fact->ids, (size_t)fact->leaf.lo * sizeof *fact->ids) ||
+                      memcmp(other->adaptors, fact->adaptors, (size_t)fact->leaf.lo * sizeof *fact->adaptors)
+                : !fg_leaf_same(fact->kind, &other->leaf, &fact->leaf))
             continue;
         set_add(b, other->asked, entry);
         st = FG_OK;
@@ -233,21 +241,11 @@ static int is_implied(const fg_desc *desc, const fg_want *want, const fg_guard_r
         if (other == guard)
             continue;
         switch (other->kind) {
-        case FG_GUARD_TYPE:
-            type = guard->kind == FG_GUARD_NOT_NONE ? other->leaf.p : NULL;
-            break;
-        case FG_GUARD_TENSOR:
-            type = ((const fg_meta_record *)other->leaf.p)->type;
-            break;
-        case FG_GUARD_CONST:
-            type = Py_TYPE((PyObject *)other->leaf.p);
-            break;
-        case FG_GUARD_INT_RANGE:
-            type = &PyLong_Type;
-            break;
-        case FG_GUARD_FLOAT_NAN:
-            type = &PyFloat_Type;
-            break;
+        case FG_GUARD_TYPE: type = guard->kind == FG_GUARD_NOT_NONE ? other->leaf.p : NULL; break;
+        case FG_GUARD_TENSOR: type = ((const fg_meta_record *)other->leaf.p)->type; break;
+        case FG_GUARD_CONST: type = Py_TYPE((PyObject *)other->leaf.p); break;
+        case FG_GUARD_INT_RANGE: type = &PyLong_Type; break;
+        case FG_GUARD_FLOAT_NAN: type = &PyFloat_Type; break;
         }
         if (type != NULL && (guard->kind == FG_GUARD_NOT_NONE ? type != (const void *)Py_TYPE(Py_None) : type == guard->leaf.p))
             return 1;
@@ -389,20 +387,13 @@ static fg_status keep_block(build *b, void *block, size_t nbytes)
 static fg_pi table_op(fg_guard_kind kind)
 {
     switch (kind) {
-    case FG_GUARD_TYPE:
-        return FG_PI_TABLE_TYPE;
-    case FG_GUARD_ID:
-        return FG_PI_TABLE_ID;
-    case FG_GUARD_CONST:
-        return FG_PI_TABLE_CONST;
-    case FG_GUARD_LENGTH:
-        return FG_PI_TABLE_LENGTH;
-    case FG_GUARD_TENSOR:
-        return FG_PI_TABLE_TENSOR;
-    case FG_GUARD_TORCH_STATE:
-        return FG_PI_TABLE_STATE;
-    default: /* no other kind has tables */
-        return FG_PI_END;
+    case FG_GUARD_TYPE: return FG_PI_TABLE_TYPE;
+    case FG_GUARD_ID: return FG_PI_TABLE_ID;
+    case FG_GUARD_CONST: return FG_PI_TABLE_CONST;
+    case FG_GUARD_LENGTH: return FG_PI_TABLE_LENGTH;
+    case FG_GUARD_TENSOR: return FG_PI_TABLE_TENSOR;
+    case FG_GUARD_TORCH_STATE: return FG_PI_TABLE_STATE;
+    default: /* no other kind has tables */ return FG_PI_END;
     }
 }
 
@@ -453,14 +444,13 @@ static fg_status emit_fact_group(build *b, int32_t index, uint32_t src)
     if (n < TABLE_MIN || !disjoint) {
         fg_pi plain = FG_PI_FACT_PRESENT;
         switch ((fg_guard_kind)fact->kind) {
-#define FG_GUARD(NAME, TEXT, ARG)                                                                                                                \
-    case FG_GUARD_##NAME:                                                                                                                        \
-        plain = FG_PI_FACT_##NAME;                                                                                                               \
+#define FG_GUARD(NAME, TEXT, ARG)  \
+    case FG_GUARD_##NAME:          \
+        plain = FG_PI_FACT_##NAME; \
         break;
 #include "guards/guard_kinds.def"
 #undef FG_GUARD
-        case FG_N_GUARDS:
-            return FG_OK;
+        case FG_N_GUARDS: return FG_OK;
         }
         if (plain == FG_PI_FACT_TENSOR && is_numpy(fact->leaf.p))
             plain = FG_PI_FACT_NUMPY;
@@ -508,15 +498,14 @@ static fg_status emit_load(build *b, int32_t index)
     fg_pi load = FG_PI_END, none = FG_PI_END;
 
     switch ((fg_accessor)node->acc) {
-#define FG_ACCESSOR(NAME, TEXT, KEY)                                                                                                             \
-    case FG_ACC_##NAME:                                                                                                                          \
-        load = FG_PI_LOAD_##NAME;                                                                                                                \
-        none = FG_PI_NONE_##NAME;                                                                                                                \
+#define FG_ACCESSOR(NAME, TEXT, KEY) \
+    case FG_ACC_##NAME:              \
+        load = FG_PI_LOAD_##NAME;    \
+        none = FG_PI_NONE_##NAME;    \
         break;
 #include "guards/accessors.def"
 #undef FG_ACCESSOR
-    case FG_N_ACCESSORS:
-        return FG_BUG("no accessor");
+    case FG_N_ACCESSORS: return FG_BUG("no accessor");
     }
     if (!set_is_empty(b, node->absent))
         FG_TRY(emit(b, none, src, 0, node->absent, leaf));

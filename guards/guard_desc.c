@@ -241,7 +241,13 @@ fg_status fg_desc_source_any(fg_desc *desc, fg_accessor acc, fg_node parent, PyO
     }
 
     FG_TRY(fg_grow(&desc->nodes, &desc->cap_nodes, desc->n_nodes + 1, sizeof *desc->nodes));
-    fg_node_record node = {.acc = (uint8_t)acc, .parent = parent, .index = index, .hash = hash, .chain_hash = chain, .hold = -1, .output = -1,
+    fg_node_record node = {.acc = (uint8_t)acc,
+                           .parent = parent,
+                           .index = index,
+                           .hash = hash,
+                           .chain_hash = chain,
+                           .hold = -1,
+                           .output = -1,
                            .holds_before = holds_before};
     node.impure = acc == FG_ACC_GETATTR || (parent >= 0 && desc->nodes[parent].impure);
     if (key != NULL) {
@@ -282,8 +288,8 @@ int fg_meta_same(const fg_meta_record *a, const fg_meta_record *b)
 
 int fg_state_same(const fg_torch_state *a, const fg_torch_state *b)
 {
-    return a->keys_included == b->keys_included && a->keys_excluded == b->keys_excluded && a->default_device == b->default_device && a->autograd == b->autograd &&
-           a->function_mode_depth == b->function_mode_depth && a->function_disabled == b->function_disabled &&
+    return a->keys_included == b->keys_included && a->keys_excluded == b->keys_excluded && a->default_device == b->default_device &&
+           a->autograd == b->autograd && a->function_mode_depth == b->function_mode_depth && a->function_disabled == b->function_disabled &&
            a->default_dtype == b->default_dtype && a->autocast_dtype[0] == b->autocast_dtype[0] &&
            a->autocast_dtype[1] == b->autocast_dtype[1] && a->present == b->present;
 }
@@ -291,24 +297,18 @@ int fg_state_same(const fg_torch_state *a, const fg_torch_state *b)
 int fg_leaf_same(fg_guard_kind kind, const fg_leaf *a, const fg_leaf *b)
 {
     switch (fg_guard_arg_class(kind)) {
-    case FG_ARG_NONE:
-        return 1;
+    case FG_ARG_NONE: return 1;
     case FG_ARG_OBJECT:
         if (a->p == NULL || b->p == NULL)
             return 0; /* unbound ones are never one and the same */
         if (kind == FG_GUARD_TYPE || kind == FG_GUARD_ID)
             return a->p == b->p;
         return fg_const_same((PyObject *)a->p, (PyObject *)b->p);
-    case FG_ARG_INT:
-        return a->lo == b->lo;
-    case FG_ARG_RANGE:
-        return a->lo == b->lo && a->hi == b->hi;
-    case FG_ARG_META:
-        return fg_meta_same(a->p, b->p);
-    case FG_ARG_STATE:
-        return fg_state_same(a->p, b->p);
-    case FG_ARG_NODES:
-        return a->lo == b->lo && memcmp(a->p, b->p, (size_t)a->lo * sizeof(fg_node)) == 0;
+    case FG_ARG_INT: return a->lo == b->lo;
+    case FG_ARG_RANGE: return a->lo == b->lo && a->hi == b->hi;
+    case FG_ARG_META: return fg_meta_same(a->p, b->p);
+    case FG_ARG_STATE: return fg_state_same(a->p, b->p);
+    case FG_ARG_NODES: return a->lo == b->lo && memcmp(a->p, b->p, (size_t)a->lo * sizeof(fg_node)) == 0;
     }
     return 0;
 }
@@ -316,16 +316,13 @@ int fg_leaf_same(fg_guard_kind kind, const fg_leaf *a, const fg_leaf *b)
 uint64_t fg_leaf_hash(fg_guard_kind kind, const fg_leaf *leaf)
 {
     switch (fg_guard_arg_class(kind)) {
-    case FG_ARG_NONE:
-        return kind;
+    case FG_ARG_NONE: return kind;
     case FG_ARG_OBJECT:
         if (leaf->p == NULL || kind == FG_GUARD_TYPE || kind == FG_GUARD_ID)
             return fg_hash_mix(kind, (uint64_t)(uintptr_t)leaf->p);
         return fg_hash_mix(kind, fg_const_hash((PyObject *)leaf->p));
-    case FG_ARG_INT:
-        return fg_hash_mix(kind, (uint64_t)leaf->lo);
-    case FG_ARG_RANGE:
-        return fg_hash_mix(fg_hash_mix(kind, (uint64_t)leaf->lo), (uint64_t)leaf->hi);
+    case FG_ARG_INT: return fg_hash_mix(kind, (uint64_t)leaf->lo);
+    case FG_ARG_RANGE: return fg_hash_mix(fg_hash_mix(kind, (uint64_t)leaf->lo), (uint64_t)leaf->hi);
     case FG_ARG_META: {
         const fg_meta_record *meta = leaf->p;
         uint64_t hash = fg_hash_mix(kind, (uint64_t)(uintptr_t)meta->type);
@@ -336,8 +333,7 @@ uint64_t fg_leaf_hash(fg_guard_kind kind, const fg_leaf *leaf)
         const fg_torch_state *state = leaf->p;
         return fg_hash_mix(fg_hash_mix(kind, state->keys_included ^ state->autograd), state->keys_excluded);
     }
-    case FG_ARG_NODES:
-        return fg_hash_bytes(leaf->p, (size_t)leaf->lo * sizeof(fg_node), kind);
+    case FG_ARG_NODES: return fg_hash_bytes(leaf->p, (size_t)leaf->lo * sizeof(fg_node), kind);
     }
     return 0;
 }
@@ -384,9 +380,7 @@ static fg_status object_arg(fg_desc *desc, PyObject *object, fg_guard_record *gu
             return FG_ERR_INVALID;
         mode = FG_HOLD_IDENTITY;
         break;
-    case FG_GUARD_ID:
-        mode = FG_HOLD_IDENTITY;
-        break;
+    case FG_GUARD_ID: mode = FG_HOLD_IDENTITY; break;
     case FG_GUARD_CONST:
         if (!fg_const_is_scalar(object))
             return FG_ERR_INVALID;
@@ -443,8 +437,7 @@ static fg_status guard_add(fg_desc *desc, fg_guard_record *guard)
     for (int32_t i = desc->guard_heads[guard->chain_hash & (desc->n_heads - 1)]; i >= 0; i = desc->guards[i].chain_next) {
         const fg_guard_record *other = &desc->guards[i];
         if (other->chain_hash == guard->chain_hash && other->kind == guard->kind && other->node == guard->node &&
-            fg_leaf_same(guard->kind, &other->leaf, &guard->leaf) &&
-            (other->hold < 0 || fg_hold_get(&desc->holds[other->hold]) != NULL)) {
+            fg_leaf_same(guard->kind, &other->leaf, &guard->leaf) && (other->hold < 0 || fg_hold_get(&desc->holds[other->hold]) != NULL)) {
             fg_hold_pop_to(desc, guard->holds_before);
             guard_fini(guard);
             return FG_OK;
@@ -477,17 +470,14 @@ fg_status fg_desc_guard_any(fg_desc *desc, fg_guard_kind kind, fg_node node, con
     guard.library = Py_XNewRef(library);
     switch (args) {
     case FG_ARG_NONE:
-    case FG_ARG_NODES:
-        break;
+    case FG_ARG_NODES: break;
     case FG_ARG_OBJECT:
         if (label != NULL)
             FG_TRY(fg_hold_unbound(desc, label, &guard.hold));
         else
             FG_TRY(object_arg(desc, arg->object, &guard));
         break;
-    case FG_ARG_INT:
-        guard.leaf.lo = kind == FG_GUARD_TRUTH ? arg->lo != 0 : arg->lo;
-        break;
+    case FG_ARG_INT: guard.leaf.lo = kind == FG_GUARD_TRUTH ? arg->lo != 0 : arg->lo; break;
     case FG_ARG_RANGE:
         guard.leaf.lo = arg->lo;
         guard.leaf.hi = arg->hi;
@@ -527,8 +517,8 @@ fg_status fg_desc_relation_any(fg_desc *desc, fg_guard_kind kind, const fg_node 
         if (nodes[i] < 0 || (uint32_t)nodes[i] >= desc->n_nodes)
             return FG_ERR_INVALID;
     }
-    fg_guard_record guard = {.kind = (uint8_t)kind, .node = FG_NODE_NONE, .hold = -1, .n_ids = (uint32_t)n, .line = line,
-                             .holds_before = desc->n_holds};
+    fg_guard_record guard = {
+        .kind = (uint8_t)kind, .node = FG_NODE_NONE, .hold = -1, .n_ids = (uint32_t)n, .line = line, .holds_before = desc->n_holds};
     guard.owned = fg_malloc(n * sizeof *nodes);
     if (guard.owned == NULL)
         return FG_ERR_NOMEM;

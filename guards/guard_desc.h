@@ -29,7 +29,7 @@ typedef enum fg_guard_kind {
 
 typedef struct fg_desc fg_desc;
 typedef int32_t fg_node; /* index of a source in its description */
-#define FG_NODE_NONE ((fg_node) - 1)
+#define FG_NODE_NONE ((fg_node)-1)
 
 /* Where in the user's code a condition was needed; code may be NULL. */
 typedef struct fg_origin {
@@ -38,10 +38,10 @@ typedef struct fg_origin {
 } fg_origin;
 
 typedef struct fg_guard_arg {
-    PyObject *object;             /* OBJECT */
-    int64_t lo, hi;               /* INT uses lo */
-    const fg_tensor_meta *meta;   /* META: copied */
-    const fg_torch_state *state;  /* STATE: copied */
+    PyObject *object;            /* OBJECT */
+    int64_t lo, hi;              /* INT uses lo */
+    const fg_tensor_meta *meta;  /* META: copied */
+    const fg_torch_state *state; /* STATE: copied */
 } fg_guard_arg;
 
 fg_status fg_desc_new(fg_desc **out);

@@ -69,15 +69,15 @@ static __attribute__((noinline)) int check_numpy(PyObject *v, const fg_meta_reco
 
 /* ---- the rows of tables ---- */
 
-#define PROBE(HASH, MATCH)                                                                                                                       \
-    do {                                                                                                                                         \
-        uint64_t probe_hash = (HASH);                                                                                                            \
-        for (uint32_t at = fg_table_home(table, probe_hash); table->slots[at].used; at = (at + 1) & (table->room - 1)) {                         \
-            const fg_slot *slot = &table->slots[at];                                                                                             \
-            if (MATCH)                                                                                                                           \
-                return slot;                                                                                                                     \
-        }                                                                                                                                        \
-        return NULL;                                                                                                                             \
+#define PROBE(HASH, MATCH)                                                                                               \
+    do {                                                                                                                 \
+        uint64_t probe_hash = (HASH);                                                                                    \
+        for (uint32_t at = fg_table_home(table, probe_hash); table->slots[at].used; at = (at + 1) & (table->room - 1)) { \
+            const fg_slot *slot = &table->slots[at];                                                                     \
+            if (MATCH)                                                                                                   \
+                return slot;                                                                                             \
+        }                                                                                                                \
+        return NULL;                                                                                                     \
     } while (0)
 #define TABLE_FIND static __attribute__((noinline)) const fg_slot *
 

@@ -11,56 +11,56 @@
 #define FG_ENTER
 #define FG_FAILED return 0
 #elif FG_MODE == FG_WORD
-#define FG_ENTER                                                                                                                                 \
-    if (!(live & in->mask)) {                                                                                                                    \
-        in += in->skip;                                                                                                                          \
-        continue;                                                                                                                                \
+#define FG_ENTER              \
+    if (!(live & in->mask)) { \
+        in += in->skip;       \
+        continue;             \
     }
-#define FG_CLEAR(BITS)                                                                                                                           \
-    do {                                                                                                                                         \
-        live &= ~(BITS);                                                                                                                         \
-        if (live == 0)                                                                                                                           \
-            return 0;                                                                                                                            \
+#define FG_CLEAR(BITS)   \
+    do {                 \
+        live &= ~(BITS); \
+        if (live == 0)   \
+            return 0;    \
     } while (0)
-#define FG_FAILED                                                                                                                                \
-    do {                                                                                                                                         \
-        FG_CLEAR(in->mask);                                                                                                                      \
-        in += in->skip;                                                                                                                          \
-        goto next;                                                                                                                               \
+#define FG_FAILED           \
+    do {                    \
+        FG_CLEAR(in->mask); \
+        in += in->skip;     \
+        goto next;          \
     } while (0)
-#define FG_ROW_HIT(SLOT)                                                                                                                         \
-    do {                                                                                                                                         \
-        FG_CLEAR(in->mask & ~(SLOT)->mask);                                                                                                      \
-        goto next;                                                                                                                               \
+#define FG_ROW_HIT(SLOT)                    \
+    do {                                    \
+        FG_CLEAR(in->mask & ~(SLOT)->mask); \
+        goto next;                          \
     } while (0)
 #else
-#define FG_ENTER                                                                                                                                 \
-    if (!words_meet(alive, program->masks + in->mask, n_words)) {                                                                                \
-        in += in->skip;                                                                                                                          \
-        continue;                                                                                                                                \
+#define FG_ENTER                                                  \
+    if (!words_meet(alive, program->masks + in->mask, n_words)) { \
+        in += in->skip;                                           \
+        continue;                                                 \
     }
-#define FG_FAILED                                                                                                                                \
-    do {                                                                                                                                         \
-        if (!words_clear(alive, program->masks + in->mask, NULL, n_words))                                                                       \
-            return 0;                                                                                                                            \
-        in += in->skip;                                                                                                                          \
-        goto next;                                                                                                                               \
+#define FG_FAILED                                                          \
+    do {                                                                   \
+        if (!words_clear(alive, program->masks + in->mask, NULL, n_words)) \
+            return 0;                                                      \
+        in += in->skip;                                                    \
+        goto next;                                                         \
     } while (0)
-#define FG_ROW_HIT(SLOT)                                                                                                                         \
-    do {                                                                                                                                         \
-        if (!words_clear(alive, program->masks + in->mask, program->masks + (SLOT)->mask, n_words))                                              \
-            return 0;                                                                                                                            \
-        goto next;                                                                                                                               \
+#define FG_ROW_HIT(SLOT)                                                                            \
+    do {                                                                                            \
+        if (!words_clear(alive, program->masks + in->mask, program->masks + (SLOT)->mask, n_words)) \
+            return 0;                                                                               \
+        goto next;                                                                                  \
     } while (0)
 #endif
 
 /* Go on with the row's entries and those that did not ask. */
-#define FG_TABLE(FOUND)                                                                                                                          \
-    do {                                                                                                                                         \
-        const fg_slot *slot = (FOUND);                                                                                                           \
-        if (slot != NULL)                                                                                                                        \
-            FG_ROW_HIT(slot);                                                                                                                    \
-        FG_FAILED;                                                                                                                               \
+#define FG_TABLE(FOUND)                \
+    do {                               \
+        const fg_slot *slot = (FOUND); \
+        if (slot != NULL)              \
+            FG_ROW_HIT(slot);          \
+        FG_FAILED;                     \
     } while (0)
 
 #if FG_MODE == FG_WORD
@@ -89,41 +89,41 @@ static int run_wide(const fg_program *program, const fg_view *view, PyObject **r
         if (in->op >= FG_N_PIS)
             __builtin_unreachable(); /* saves the switch its range check */
         switch ((fg_pi)in->op) {
-#define FG_LOAD_CASE(NAME)                                                                                                                       \
-    case FG_PI_LOAD_##NAME: {                                                                                                                    \
-        PyObject *v;                                                                                                                             \
-        if (fg_read_##NAME(view, regs[in->src], (PyObject *)in->leaf.p, in->leaf.lo, &v) != FG_FIND_FOUND)                                       \
-            FG_FAILED;                                                                                                                           \
-        regs[in->dst] = v;                                                                                                                       \
-        if (in->leaf.hi != 0 && (intptr_t)Py_TYPE(v) != (intptr_t)in->leaf.hi)                                                                   \
-            FG_FAILED;                                                                                                                           \
-        goto next;                                                                                                                               \
-    }                                                                                                                                            \
-    case FG_PI_NONE_##NAME: {                                                                                                                    \
-        PyObject *v;                                                                                                                             \
-        if (fg_read_##NAME(view, regs[in->src], (PyObject *)in->leaf.p, in->leaf.lo, &v) != FG_FIND_ABSENT)                                      \
-            FG_FAILED;                                                                                                                           \
-        goto next;                                                                                                                               \
+#define FG_LOAD_CASE(NAME)                                                                                  \
+    case FG_PI_LOAD_##NAME: {                                                                               \
+        PyObject *v;                                                                                        \
+        if (fg_read_##NAME(view, regs[in->src], (PyObject *)in->leaf.p, in->leaf.lo, &v) != FG_FIND_FOUND)  \
+            FG_FAILED;                                                                                      \
+        regs[in->dst] = v;                                                                                  \
+        if (in->leaf.hi != 0 && (intptr_t)Py_TYPE(v) != (intptr_t)in->leaf.hi)                              \
+            FG_FAILED;                                                                                      \
+        goto next;                                                                                          \
+    }                                                                                                       \
+    case FG_PI_NONE_##NAME: {                                                                               \
+        PyObject *v;                                                                                        \
+        if (fg_read_##NAME(view, regs[in->src], (PyObject *)in->leaf.p, in->leaf.lo, &v) != FG_FIND_ABSENT) \
+            FG_FAILED;                                                                                      \
+        goto next;                                                                                          \
     }
 #define FG_ACCESSOR(NAME, TEXT, KEY) FG_LOAD_CASE(NAME)
 #include "guards/accessors.def"
 #undef FG_ACCESSOR
 #undef FG_LOAD_CASE
 
-#define FG_FACT_CASE(NAME)                                                                                                                       \
-    case FG_PI_FACT_##NAME:                                                                                                                      \
-        if (!fg_check_##NAME(regs[in->src], &in->leaf))                                                                                          \
-            FG_FAILED;                                                                                                                           \
+#define FG_FACT_CASE(NAME)                              \
+    case FG_PI_FACT_##NAME:                             \
+        if (!fg_check_##NAME(regs[in->src], &in->leaf)) \
+            FG_FAILED;                                  \
         goto next;
-#define FG_RELATION_CASE(NAME)                                                                                                                   \
-    case FG_PI_FACT_##NAME: {                                                                                                                    \
-        const fg_relation *relation = in->leaf.p;                                                                                                \
-        int one = fg_check_##NAME(regs, relation->ids, relation->n, relation->adaptors);                                                         \
-        if (one < 0)                                                                                                                             \
-            return -1;                                                                                                                           \
-        if (!one)                                                                                                                                \
-            FG_FAILED;                                                                                                                           \
-        goto next;                                                                                                                               \
+#define FG_RELATION_CASE(NAME)                                                           \
+    case FG_PI_FACT_##NAME: {                                                            \
+        const fg_relation *relation = in->leaf.p;                                        \
+        int one = fg_check_##NAME(regs, relation->ids, relation->n, relation->adaptors); \
+        if (one < 0)                                                                     \
+            return -1;                                                                   \
+        if (!one)                                                                        \
+            FG_FAILED;                                                                   \
+        goto next;                                                                       \
     }
 #define FG_CASE_NONE FG_FACT_CASE
 #define FG_CASE_OBJECT FG_FACT_CASE
@@ -156,20 +156,13 @@ static int run_wide(const fg_program *program, const fg_view *view, PyObject **r
             goto next;
         }
 #if FG_MODE != FG_ONE
-        case FG_PI_TABLE_TYPE:
-            FG_TABLE(table_find_pointer(in->leaf.p, Py_TYPE(regs[in->src])));
-        case FG_PI_TABLE_ID:
-            FG_TABLE(table_find_pointer(in->leaf.p, regs[in->src]));
-        case FG_PI_TABLE_CONST:
-            FG_TABLE(table_find_const(in->leaf.p, regs[in->src]));
-        case FG_PI_TABLE_LENGTH:
-            FG_TABLE(table_find_length(in->leaf.p, regs[in->src]));
-        case FG_PI_TABLE_TENSOR:
-            FG_TABLE(table_find_tensor(&in->leaf, regs[in->src]));
-        case FG_PI_TABLE_NUMPY:
-            FG_TABLE(table_find_numpy(in->leaf.p, regs[in->src]));
-        case FG_PI_TABLE_STATE:
-            FG_TABLE(table_find_state(in->leaf.p));
+        case FG_PI_TABLE_TYPE: FG_TABLE(table_find_pointer(in->leaf.p, Py_TYPE(regs[in->src])));
+        case FG_PI_TABLE_ID: FG_TABLE(table_find_pointer(in->leaf.p, regs[in->src]));
+        case FG_PI_TABLE_CONST: FG_TABLE(table_find_const(in->leaf.p, regs[in->src]));
+        case FG_PI_TABLE_LENGTH: FG_TABLE(table_find_length(in->leaf.p, regs[in->src]));
+        case FG_PI_TABLE_TENSOR: FG_TABLE(table_find_tensor(&in->leaf, regs[in->src]));
+        case FG_PI_TABLE_NUMPY: FG_TABLE(table_find_numpy(in->leaf.p, regs[in->src]));
+        case FG_PI_TABLE_STATE: FG_TABLE(table_find_state(in->leaf.p));
 #else
         /* One entry has no two conditions that a table could tell apart. */
         case FG_PI_TABLE_TYPE:
@@ -178,17 +171,14 @@ static int run_wide(const fg_program *program, const fg_view *view, PyObject **r
         case FG_PI_TABLE_LENGTH:
         case FG_PI_TABLE_TENSOR:
         case FG_PI_TABLE_NUMPY:
-        case FG_PI_TABLE_STATE:
-            return 0;
+        case FG_PI_TABLE_STATE: return 0;
 #endif
         case FG_PI_FACT_NUMPY:
             if (!check_numpy(regs[in->src], in->leaf.p))
                 FG_FAILED;
             goto next;
-        case FG_PI_END:
-            return FG_LEAVE;
-        case FG_N_PIS:
-            __builtin_unreachable();
+        case FG_PI_END: return FG_LEAVE;
+        case FG_N_PIS: __builtin_unreachable();
         }
     next:;
     }

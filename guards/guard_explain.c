@@ -28,9 +28,9 @@ PyObject *fg_value_brief(PyObject *v)
                 Py_CLEAR(keys);
         }
         PyObject *joined = fg_text_join(keys, ", ");
-        PyObject *text = joined != NULL ? PyUnicode_FromFormat("a dict of %zd: %U%s", PyDict_GET_SIZE(v), joined,
-                                                               PyDict_GET_SIZE(v) > 8 ? ", ..." : "")
-                                        : NULL;
+        PyObject *text =
+            joined != NULL ? PyUnicode_FromFormat("a dict of %zd: %U%s", PyDict_GET_SIZE(v), joined, PyDict_GET_SIZE(v) > 8 ? ", ..." : "")
+                           : NULL;
         Py_XDECREF(joined);
         return text;
     }
@@ -43,21 +43,15 @@ PyObject *fg_value_brief(PyObject *v)
 static const char *hint(const fg_guard_record *guard)
 {
     switch ((fg_guard_kind)guard->kind) {
-    case FG_GUARD_CONST:
-        return "the value decided something while tracing: pass it as an array or tensor, or keep it the same";
-    case FG_GUARD_TENSOR:
-        return "a tensor of another shape, dtype or layout needs a version of its own";
-    case FG_GUARD_ID:
-        return "another object is found under this name: do not replace it between calls";
+    case FG_GUARD_CONST: return "the value decided something while tracing: pass it as an array or tensor, or keep it the same";
+    case FG_GUARD_TENSOR: return "a tensor of another shape, dtype or layout needs a version of its own";
+    case FG_GUARD_ID: return "another object is found under this name: do not replace it between calls";
     case FG_GUARD_DICT_KEYS:
-    case FG_GUARD_LENGTH:
-        return "a container of another length or with other keys needs a version of its own";
-    case FG_GUARD_TORCH_STATE:
-        return "grad mode, autocast, default dtype or device, or a mode differs from the time of tracing";
+    case FG_GUARD_LENGTH: return "a container of another length or with other keys needs a version of its own";
+    case FG_GUARD_TORCH_STATE: return "grad mode, autocast, default dtype or device, or a mode differs from the time of tracing";
     case FG_GUARD_SAME:
     case FG_GUARD_DISTINCT:
-    case FG_GUARD_STORAGE_DISTINCT:
-        return "which arguments are one and the same object differs from the time of tracing";
+    case FG_GUARD_STORAGE_DISTINCT: return "which arguments are one and the same object differs from the time of tracing";
     case FG_GUARD_PRESENT:
     case FG_GUARD_ABSENT:
     case FG_GUARD_TYPE:
@@ -69,8 +63,7 @@ static const char *hint(const fg_guard_record *guard)
     case FG_GUARD_ATTR_LACKS:
     case FG_GUARD_FLOAT_NAN:
     case FG_GUARD_INT_RANGE:
-    case FG_N_GUARDS:
-        break;
+    case FG_N_GUARDS: break;
     }
     return NULL;
 }
@@ -95,8 +88,8 @@ static int explain_body(fg_walk *walk, const fg_guard_record *guard, PyObject *v
     const fg_leaf *k = &guard->leaf;
 
     switch ((fg_guard_kind)guard->kind) {
-#define FG_LEAF_CASE(NAME)                                                                                                                       \
-    case FG_GUARD_##NAME:                                                                                                                        \
+#define FG_LEAF_CASE(NAME) \
+    case FG_GUARD_##NAME:  \
         return fg_explain_##NAME(v, k, why);
 #define FG_CASE_NONE FG_LEAF_CASE
 #define FG_CASE_OBJECT FG_LEAF_CASE
@@ -104,23 +97,22 @@ static int explain_body(fg_walk *walk, const fg_guard_record *guard, PyObject *v
 #define FG_CASE_RANGE FG_LEAF_CASE
 #define FG_CASE_META FG_LEAF_CASE
 #define FG_CASE_STATE FG_LEAF_CASE
-#define FG_CASE_NODES(NAME)                                                                                                                      \
-    case FG_GUARD_##NAME: {                                                                                                                      \
-        const fg_tensor_adaptor **adaptors = fg_calloc(guard->n_ids, sizeof *adaptors);                                                          \
-        if (adaptors == NULL)                                                                                                                    \
-            return -1;                                                                                                                           \
-        if (guard->kind == FG_GUARD_STORAGE_DISTINCT)                                                                                            \
-            fg_storage_adaptors(walk->desc, guard, adaptors);                                                                                    \
-        int one = fg_explain_##NAME(walk->values, k->p, k->lo, adaptors, why);                                                                   \
-        fg_free(adaptors);                                                                                                                       \
-        return one;                                                                                                                              \
+#define FG_CASE_NODES(NAME)                                                             \
+    case FG_GUARD_##NAME: {                                                             \
+        const fg_tensor_adaptor **adaptors = fg_calloc(guard->n_ids, sizeof *adaptors); \
+        if (adaptors == NULL)                                                           \
+            return -1;                                                                  \
+        if (guard->kind == FG_GUARD_STORAGE_DISTINCT)                                   \
+            fg_storage_adaptors(walk->desc, guard, adaptors);                           \
+        int one = fg_explain_##NAME(walk->values, k->p, k->lo, adaptors, why);          \
+        fg_free(adaptors);                                                              \
+        return one;                                                                     \
     }
 #define fg_explain_ABSENT(V, K, WHY) ((void)(V), (void)(K), (void)(WHY), 0)
 #define FG_GUARD(NAME, TEXT, ARG) FG_CASE_##ARG(NAME)
 #include "guards/guard_kinds.def"
 #undef FG_GUARD
-    case FG_N_GUARDS:
-        break;
+    case FG_N_GUARDS: break;
     }
     return 0;
 }
@@ -169,7 +161,8 @@ static int explain_never(const fg_desc *desc, const fg_want *want, PyObject *lis
     if (desc->dead)
         return fg_text_add(list, "an object that these guards depend on no longer exists: they match nothing any more");
     for (uint32_t i = 0; i < desc->n_holds; i++) {
-        if (desc->holds[i].label != NULL && (said = 1, fg_text_add(list, "expected %U, which names nothing here: it never matches", desc->holds[i].label) < 0))
+        if (desc->holds[i].label != NULL &&
+            (said = 1, fg_text_add(list, "expected %U, which names nothing here: it never matches", desc->holds[i].label) < 0))
             return -1;
     }
     for (uint32_t i = 0; i < desc->n_nodes; i++) {
@@ -182,8 +175,9 @@ static int explain_never(const fg_desc *desc, const fg_want *want, PyObject *lis
             return -1;
         said = 1;
     }
-    return said ? 0 : fg_text_add(list, "a condition needs a tensor reader or the exact type of an object with __slots__, which is not given: "
-                                        "these guards match nothing");
+    return said ? 0
+                : fg_text_add(list, "a condition needs a tensor reader or the exact type of an object with __slots__, which is not given: "
+                                    "these guards match nothing");
 }
 
 PyObject *fg_desc_explain(const fg_desc *desc, const fg_view *view)

@@ -16,8 +16,7 @@
 #include <string.h>
 
 typedef struct watch_object {
-    PyObject_HEAD
-    fg_desc *desc; /* NULL once the description is gone */
+    PyObject_HEAD fg_desc *desc; /* NULL once the description is gone */
     vectorcallfunc vectorcall;
 } watch_object;
 

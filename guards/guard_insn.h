@@ -59,11 +59,19 @@ typedef struct fg_slot {
 } fg_slot;
 
 /* Words of a tensor's metadata by position, for the hash of a tensor table: only those in which the table's rows differ are looked at. */
-enum { FG_META_NDIM, FG_META_DTYPE, FG_META_KEYS, FG_META_DEVICE, FG_META_FLAGS, FG_META_SIZE = 8, FG_META_STRIDE = 8 + FG_TENSOR_MAX_DIM,
-       FG_META_WORDS = 8 + 2 * FG_TENSOR_MAX_DIM };
+enum {
+    FG_META_NDIM,
+    FG_META_DTYPE,
+    FG_META_KEYS,
+    FG_META_DEVICE,
+    FG_META_FLAGS,
+    FG_META_SIZE = 8,
+    FG_META_STRIDE = 8 + FG_TENSOR_MAX_DIM,
+    FG_META_WORDS = 8 + 2 * FG_TENSOR_MAX_DIM
+};
 
 typedef struct fg_table {
-    uint32_t room; /* power of two, larger than the number of rows */
+    uint32_t room;  /* power of two, larger than the number of rows */
     uint32_t shift; /* 64 - log2(room) */
     uint32_t n_positions;
     uint16_t positions[FG_META_WORDS];
@@ -80,7 +88,7 @@ typedef struct fg_entry {
     const fg_desc *desc;
     uint32_t *outputs; /* registers, for more than one entry */
     uint32_t n_outputs;
-    uint8_t impure;    /* evaluate the description itself once the pure facts hold */
+    uint8_t impure; /* evaluate the description itself once the pure facts hold */
     uint8_t never;
 } fg_entry;
 
@@ -93,7 +101,7 @@ struct fg_program {
     uint32_t n_regs, max_outputs;
     uint8_t way; /* which loop evaluates it */
     uint8_t any_impure;
-    uint8_t single; /* one entry: no masks, registers of outputs are the inputs */
+    uint8_t single;  /* one entry: no masks, registers of outputs are the inputs */
     uint64_t *all;   /* n_words: entries that can match at all */
     uint64_t *masks; /* pool, for more than 64 entries */
     uint32_t n_masks, cap_masks;
@@ -117,16 +125,11 @@ static inline uint64_t fg_meta_word(int position, int32_t ndim, int32_t dtype, u
     if (position >= FG_META_SIZE)
         return position - FG_META_SIZE < ndim ? (uint64_t)sizes[position - FG_META_SIZE] : ~UINT64_C(0);
     switch (position) {
-    case FG_META_NDIM:
-        return (uint64_t)ndim;
-    case FG_META_DTYPE:
-        return (uint64_t)dtype;
-    case FG_META_KEYS:
-        return keys;
-    case FG_META_DEVICE:
-        return (uint64_t)(uint16_t)device_type << 16 | (uint16_t)device_index;
-    default: /* FG_META_FLAGS: positions are plain numbers here */
-        return (uint64_t)requires_grad << 8 | layout;
+    case FG_META_NDIM: return (uint64_t)ndim;
+    case FG_META_DTYPE: return (uint64_t)dtype;
+    case FG_META_KEYS: return keys;
+    case FG_META_DEVICE: return (uint64_t)(uint16_t)device_type << 16 | (uint16_t)device_index;
+    default: /* FG_META_FLAGS: positions are plain numbers here */ return (uint64_t)requires_grad << 8 | layout;
     }
 }
 
@@ -137,17 +140,20 @@ static inline uint64_t fg_meta_hash_step(uint64_t hash, uint64_t word)
 }
 
 static inline uint64_t fg_meta_hash(const fg_table *table, int32_t ndim, int32_t dtype, uint64_t keys, int16_t device_type,
-                                    int16_t device_index, uint8_t requires_grad, uint8_t layout, const int64_t *sizes, const int64_t *strides)
+                                    int16_t device_index, uint8_t requires_grad, uint8_t layout, const int64_t *sizes,
+                                    const int64_t *strides)
 {
     uint64_t hash = 0;
     for (uint32_t i = 0; i < table->n_positions; i++) {
-        uint64_t word = fg_meta_word(table->positions[i], ndim, dtype, keys, device_type, device_index, requires_grad, layout, sizes, strides);
+        uint64_t word =
+            fg_meta_word(table->positions[i], ndim, dtype, keys, device_type, device_index, requires_grad, layout, sizes, strides);
         hash = fg_meta_hash_step(hash, word);
     }
     return hash;
 }
-#define FG_META_HASH(TABLE, M, SIZES, STRIDES)                                                                                                   \
-    fg_meta_hash(TABLE, (M)->ndim, (M)->dtype, (M)->keys, (M)->device_type, (M)->device_index, (M)->requires_grad, (M)->layout, SIZES, STRIDES)
+#define FG_META_HASH(TABLE, M, SIZES, STRIDES)                                                                                         \
+    fg_meta_hash(TABLE, (M)->ndim, (M)->dtype, (M)->keys, (M)->device_type, (M)->device_index, (M)->requires_grad, (M)->layout, SIZES, \
+                 STRIDES)
 
 /* Fill a table from rows (guard_table.c). masks as in fg_slot; NULL: out of memory. */
 fg_table *fg_table_new(fg_pi op, const fg_leaf *leaves, const uint64_t *masks, uint32_t n, size_t *nbytes);

@@ -364,8 +364,7 @@ static int node_line(parser *p)
     if (!fg_accessor_is_root(acc) && node_number(p, &parent) < 0)
         return -1;
     switch (fg_accessor_key(acc)) {
-    case FG_KEY_NONE:
-        break;
+    case FG_KEY_NONE: break;
     case FG_KEY_INDEX:
         if (integer(p, &index) < 0)
             return -1;
@@ -443,9 +442,9 @@ static int meta_arg(parser *p, fg_tensor_meta *meta, PyObject **library, PyObjec
     }
     if (!word(p, "keys=") || unsigned_integer(p, &meta->keys) < 0)
         return wrong(p, "a field is missing");
-#define FG_FIELD(NAME, FIELD, LO, HI)                                                                                                            \
-    if (field(p, NAME, LO, HI, &value) < 0)                                                                                                      \
-        return -1;                                                                                                                               \
+#define FG_FIELD(NAME, FIELD, LO, HI)       \
+    if (field(p, NAME, LO, HI, &value) < 0) \
+        return -1;                          \
     meta->FIELD = value;
     FG_FIELD("dtype=", dtype, INT32_MIN, INT32_MAX)
     FG_FIELD("device=", device_type, INT16_MIN, INT16_MAX)
@@ -512,8 +511,7 @@ static int guard_line(parser *p)
     if (kind_word(p, &kind) < 0)
         return -1;
     switch (fg_guard_arg_class(kind)) {
-    case FG_ARG_NONE:
-        break;
+    case FG_ARG_NONE: break;
     case FG_ARG_OBJECT:
         if (object(p, &value, &label) < 0)
             goto done;
@@ -537,9 +535,7 @@ static int guard_line(parser *p)
             goto done;
         arg.state = &state;
         break;
-    case FG_ARG_NODES:
-        wrong(p, "a relation has a line of its own");
-        goto done;
+    case FG_ARG_NODES: wrong(p, "a relation has a line of its own"); goto done;
     }
     if (origin(p, &file, &line) < 0)
         goto done;

@@ -48,7 +48,7 @@ typedef struct fg_node_record {
     PyObject *key;  /* borrowed from its hold; NULL: none, or unbound (see hold) */
     Py_hash_t hash; /* of the key */
     uint64_t chain_hash;
-    int32_t hold;   /* -1: none */
+    int32_t hold; /* -1: none */
     int32_t chain_next;
     int32_t output; /* position, -1: none */
     uint32_t holds_before;
@@ -58,9 +58,9 @@ typedef struct fg_guard_record {
     uint8_t kind; /* fg_guard_kind */
     fg_node node; /* FG_NODE_NONE for TORCH_STATE and relations */
     fg_leaf leaf;
-    void *owned;     /* fg_meta_record, fg_torch_state or the node array of a relation */
-    uint32_t n_ids;  /* relations: ids is owned, as fg_node[] */
-    int32_t hold;    /* -1: none */
+    void *owned;             /* fg_meta_record, fg_torch_state or the node array of a relation */
+    uint32_t n_ids;          /* relations: ids is owned, as fg_node[] */
+    int32_t hold;            /* -1: none */
     FG_OWNED PyObject *file; /* NULL: unknown */
     int line;
     FG_OWNED PyObject *library; /* TENSOR: the adaptor's name, for text */
@@ -143,9 +143,9 @@ struct fg_walk {
     const fg_desc *desc;
     const fg_view *view;
     fg_want want;
-    PyObject **values;  /* of the sources; NULL where there is none */
-    uint8_t *failed;    /* the source has no legal value, or a condition on it failed */
-    PyObject **held;    /* new references taken in the impure pass */
+    PyObject **values; /* of the sources; NULL where there is none */
+    uint8_t *failed;   /* the source has no legal value, or a condition on it failed */
+    PyObject **held;   /* new references taken in the impure pass */
     uint32_t n_held;
     int keep_going;
     /* Evaluate one condition, v NULL for relations and states: 1, 0, -1 error. Told of a source that cannot be read, too. */
@@ -169,7 +169,7 @@ FG_NEW PyObject *fg_object_text(PyObject *object); /* exact form of a constant o
 FG_NEW PyObject *fg_hold_text(const fg_hold *hold);
 FG_NEW PyObject *fg_guard_arg_text(const fg_desc *desc, const fg_guard_record *guard); /* exact form of the argument, "" if it has none */
 FG_NEW PyObject *fg_guard_sentence(const fg_desc *desc, const fg_guard_record *guard); /* for people: "x.lr == 0.1" */
-FG_NEW PyObject *fg_guard_origin_text(const fg_guard_record *guard); /* "  (file:line)" or "" */
+FG_NEW PyObject *fg_guard_origin_text(const fg_guard_record *guard);                   /* "  (file:line)" or "" */
 /* "module:qualname" that leads back to the object, or None; NULL: error. */
 FG_NEW PyObject *fg_identity_name(PyObject *object);
 /* The object of that name among the modules that are loaded, or NULL (no exception: there is none). */

@@ -23,14 +23,14 @@ size_t fg_program_nbytes(const fg_program *program);
 typedef enum fg_eval_result {
     FG_EVAL_MISS = 0,
     FG_EVAL_HIT,
-    FG_EVAL_BUSY,  /* a guard of this program is running Python on this thread: run plain */
-    FG_EVAL_ERROR  /* KeyboardInterrupt, SystemExit or MemoryError is set */
+    FG_EVAL_BUSY, /* a guard of this program is running Python on this thread: run plain */
+    FG_EVAL_ERROR /* KeyboardInterrupt, SystemExit or MemoryError is set */
 } fg_eval_result;
 
 typedef struct fg_eval {
-    uint32_t winner;    /* index of the entry */
+    uint32_t winner; /* index of the entry */
     uint32_t n_inputs;
-    PyObject **held;    /* references to drop after the call took its inputs, or NULL */
+    PyObject **held; /* references to drop after the call took its inputs, or NULL */
     uint32_t n_held;
 } fg_eval;
 

@@ -5,14 +5,12 @@
 #include <time.h>
 
 typedef struct desc_object {
-    PyObject_HEAD
-    fg_desc *desc;
+    PyObject_HEAD fg_desc *desc;
     Py_ssize_t n_programs; /* built of it and alive: it may not change then */
 } desc_object;
 
 typedef struct program_object {
-    PyObject_HEAD
-    fg_program *program;
+    PyObject_HEAD fg_program *program;
     FG_OWNED PyObject *descs; /* tuple */
 } program_object;
 
@@ -326,14 +324,16 @@ static PyObject *desc_get_n_sources(PyObject *self, void *closure)
 }
 
 static PyMethodDef desc_methods[] = {
-    {"source", (PyCFunction)(void (*)(void))desc_source, METH_VARARGS | METH_KEYWORDS, "source(accessor, parent=-1, key=None, index=0) -> number"},
+    {"source", (PyCFunction)(void (*)(void))desc_source, METH_VARARGS | METH_KEYWORDS,
+     "source(accessor, parent=-1, key=None, index=0) -> number"},
     {"guard", (PyCFunction)(void (*)(void))desc_guard, METH_VARARGS | METH_KEYWORDS,
      "guard(kind, node=-1, object=None, lo=0, hi=0, code=None, line=0); a tensor's metadata and the torch state are read now"},
     {"relation", (PyCFunction)(void (*)(void))desc_relation, METH_VARARGS | METH_KEYWORDS, "relation(kind, nodes, code=None, line=0)"},
     {"output", desc_output, METH_O, "output(node) -> position"},
     {"mark", desc_mark, METH_NOARGS, "mark() -> position for rewind"},
     {"rewind", desc_rewind, METH_O, "rewind(mark): take back everything added since"},
-    {"check", (PyCFunction)(void (*)(void))desc_check, METH_VARARGS | METH_KEYWORDS, "check(args, closure, globals, builtins, func) -> bool"},
+    {"check", (PyCFunction)(void (*)(void))desc_check, METH_VARARGS | METH_KEYWORDS,
+     "check(args, closure, globals, builtins, func) -> bool"},
     {"explain", (PyCFunction)(void (*)(void))desc_explain, METH_VARARGS | METH_KEYWORDS,
      "explain(args, closure, globals, builtins, func) -> list of the conditions that fail"},
     {"to_text", desc_to_text, METH_NOARGS, "to_text() -> the exact form that from_text reads"},
@@ -485,8 +485,8 @@ static PyObject *program_eval(PyObject *self, PyObject *args, PyObject *kwargs)
 
     if (call_init(&c, program, args, kwargs) < 0)
         return NULL;
-    fg_eval_result answer = fg_program_eval(program, &c.view, c.order != Py_None ? c.ranks : NULL, c.usable != Py_None ? c.words : NULL,
-                                            c.inputs, &eval);
+    fg_eval_result answer =
+        fg_program_eval(program, &c.view, c.order != Py_None ? c.ranks : NULL, c.usable != Py_None ? c.words : NULL, c.inputs, &eval);
     if (answer == FG_EVAL_HIT) {
         PyObject *inputs = PyTuple_New(eval.n_inputs);
         for (uint32_t i = 0; inputs != NULL && i < eval.n_inputs; i++)
@@ -573,8 +573,16 @@ static const char *pi_name(unsigned op)
 #define FG_GUARD(NAME, TEXT, ARG) "fact " TEXT,
 #include "guards/guard_kinds.def"
 #undef FG_GUARD
-        "load type_lookup, versioned", "table type_is", "table is", "table equals", "table length", "table tensor", "table ndarray", "fact ndarray",
-        "table torch_state", "end",
+        "load type_lookup, versioned",
+        "table type_is",
+        "table is",
+        "table equals",
+        "table length",
+        "table tensor",
+        "table ndarray",
+        "fact ndarray",
+        "table torch_state",
+        "end",
     };
     return op < sizeof names / sizeof *names ? names[op] : "?";
 }

@@ -4,16 +4,15 @@
 fg_find fg_read_any(fg_accessor acc, const fg_view *view, PyObject *parent, PyObject *key, int64_t n, PyObject **value)
 {
     switch (acc) {
-#define FG_READ_CASE(NAME)                                                                                                                       \
-    case FG_ACC_##NAME:                                                                                                                          \
+#define FG_READ_CASE(NAME) \
+    case FG_ACC_##NAME:    \
         return fg_read_##NAME(view, parent, key, n, value);
 #define FG_ACCESSOR(NAME, TEXT, KEY) FG_READ_CASE(NAME)
 #define fg_read_GETATTR(view, parent, key, n, value) FG_FIND_UNDECIDED
 #include "guards/accessors.def"
 #undef fg_read_GETATTR
 #undef FG_ACCESSOR
-    case FG_N_ACCESSORS:
-        break;
+    case FG_N_ACCESSORS: break;
     }
     return FG_FIND_UNDECIDED;
 }

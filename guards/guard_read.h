@@ -12,7 +12,7 @@
 #include "guards/guard_desc.h"
 #include "runtime/cpython/dict.h"
 
-#define FG_READ(NAME)                                                                                                                            \
+#define FG_READ(NAME) \
     static inline fg_find fg_read_##NAME(const fg_view *view, PyObject *parent, PyObject *key, int64_t n, PyObject **value)
 #define FG_UNUSED_READ ((void)view, (void)parent, (void)key, (void)n)
 
@@ -130,11 +130,11 @@ FG_READ(MODULE_DICT)
     return PyModule_Check(parent) ? fg_read_pointer(PyModule_GetDict(parent), value) : FG_FIND_UNDECIDED;
 }
 
-#define FG_READ_FUNC_FIELD(NAME, FIELD)                                                                                                          \
-    FG_READ(NAME)                                                                                                                                \
-    {                                                                                                                                            \
-        FG_UNUSED_READ;                                                                                                                          \
-        return PyFunction_Check(parent) ? fg_read_pointer(((PyFunctionObject *)parent)->FIELD, value) : FG_FIND_UNDECIDED;                       \
+#define FG_READ_FUNC_FIELD(NAME, FIELD)                                                                                    \
+    FG_READ(NAME)                                                                                                          \
+    {                                                                                                                      \
+        FG_UNUSED_READ;                                                                                                    \
+        return PyFunction_Check(parent) ? fg_read_pointer(((PyFunctionObject *)parent)->FIELD, value) : FG_FIND_UNDECIDED; \
     }
 FG_READ_FUNC_FIELD(FUNC_CODE, func_code)
 FG_READ_FUNC_FIELD(FUNC_DEFAULTS, func_defaults)

@@ -19,15 +19,15 @@ typedef struct fg_tensor_adaptor fg_tensor_adaptor;
 typedef struct fg_tensor_meta {
     const fg_tensor_adaptor *adaptor;
     PyTypeObject *type;
-    uint64_t keys;        /* torch: dispatch key set; numpy: flags that matter (byte order, writeable); else 0 */
-    int32_t dtype;        /* the library's own number: NPY_TYPES, c10 ScalarType, DLPack code<<16|bits<<8|lanes */
-    int16_t device_type;  /* DLPack / c10 device type; CPU is as the library says */
+    uint64_t keys;       /* torch: dispatch key set; numpy: flags that matter (byte order, writeable); else 0 */
+    int32_t dtype;       /* the library's own number: NPY_TYPES, c10 ScalarType, DLPack code<<16|bits<<8|lanes */
+    int16_t device_type; /* DLPack / c10 device type; CPU is as the library says */
     int16_t device_index;
     uint8_t requires_grad;
     uint8_t layout;
     int32_t ndim;
-    const int64_t *sizes;   /* ndim elements */
-    const int64_t *strides; /* ndim elements; in bytes for numpy, in elements for torch and DLPack */
+    const int64_t *sizes;               /* ndim elements */
+    const int64_t *strides;             /* ndim elements; in bytes for numpy, in elements for torch and DLPack */
     int64_t own[2 * FG_TENSOR_MAX_DIM]; /* storage for readers that must copy; last so that plain readers never touch it */
 } fg_tensor_meta;
 
@@ -35,10 +35,10 @@ typedef struct fg_tensor_meta {
 typedef int (*fg_tensor_read)(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_meta *meta, const char **why);
 
 struct fg_tensor_adaptor {
-    const char *name;        /* "numpy", "torch", a library's own */
-    const char *layer;       /* which way of reading is in use, for `doctor` */
-    fg_tensor_read read;     /* for guards: pure */
-    fg_tensor_read record;   /* for the tracer: read plus every check that a capture needs (kind of keys, subclass, symbolic …) */
+    const char *name;      /* "numpy", "torch", a library's own */
+    const char *layer;     /* which way of reading is in use, for `doctor` */
+    fg_tensor_read read;   /* for guards: pure */
+    fg_tensor_read record; /* for the tracer: read plus every check that a capture needs (kind of keys, subclass, symbolic …) */
     const void *(*storage)(PyObject *object); /* address that identifies the storage, NULL: unknown; never materialises copy-on-write */
     FG_NEW PyObject *(*dtype_object)(const fg_tensor_meta *meta); /* library dtype object, for explanations and examples */
 };
@@ -61,14 +61,14 @@ const fg_tensor_adaptor *fg_tensor_adaptor_find(PyTypeObject *type);
 /* Thread-local state of torch that an entry depends on. Without torch all zero, always equal. */
 typedef struct fg_torch_state {
     uint64_t keys_included, keys_excluded; /* raw thread-local dispatch key words */
-    int64_t default_device;                /* (type << 16 | index) as torch hashes it, under torch.set_default_device or `with torch.device`; else -1 */
-    uint8_t autograd;                      /* the AutogradState byte: grad, inference, forward grad, multithreading, view replay */
+    int64_t default_device; /* (type << 16 | index) as torch hashes it, under torch.set_default_device or `with torch.device`; else -1 */
+    uint8_t autograd;       /* the AutogradState byte: grad, inference, forward grad, multithreading, view replay */
     uint8_t function_mode_depth;
-    uint8_t function_disabled;             /* 0 enabled, 1 subclasses off, 2 all off */
+    uint8_t function_disabled; /* 0 enabled, 1 subclasses off, 2 all off */
     int8_t default_dtype;
-    int8_t autocast_dtype[2];              /* CPU, CUDA; -1 where autocast is off */
-    uint8_t present;                       /* 0: torch is not loaded */
-    uint8_t reserved;                      /* always 0; makes the struct comparable with memcmp */
+    int8_t autocast_dtype[2]; /* CPU, CUDA; -1 where autocast is off */
+    uint8_t present;          /* 0: torch is not loaded */
+    uint8_t reserved;         /* always 0; makes the struct comparable with memcmp */
 } fg_torch_state;
 
 /* Read the state now. 1 read, 0 torch is loaded but its state cannot be read here (the tracer then breaks). */

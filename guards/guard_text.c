@@ -173,22 +173,18 @@ PyObject *fg_guard_arg_text(const fg_desc *desc, const fg_guard_record *guard)
 {
     switch (fg_guard_arg_class(guard->kind)) {
     case FG_ARG_NONE:
-    case FG_ARG_NODES:
-        return PyUnicode_FromString("");
-    case FG_ARG_OBJECT:
-        return fg_hold_text(&desc->holds[guard->hold]);
-    case FG_ARG_INT:
-        return PyUnicode_FromFormat("%lld", (long long)guard->leaf.lo);
-    case FG_ARG_RANGE:
-        return PyUnicode_FromFormat("%lld %lld", (long long)guard->leaf.lo, (long long)guard->leaf.hi);
-    case FG_ARG_META:
-        return meta_text(desc, guard);
+    case FG_ARG_NODES: return PyUnicode_FromString("");
+    case FG_ARG_OBJECT: return fg_hold_text(&desc->holds[guard->hold]);
+    case FG_ARG_INT: return PyUnicode_FromFormat("%lld", (long long)guard->leaf.lo);
+    case FG_ARG_RANGE: return PyUnicode_FromFormat("%lld %lld", (long long)guard->leaf.lo, (long long)guard->leaf.hi);
+    case FG_ARG_META: return meta_text(desc, guard);
     case FG_ARG_STATE: {
         const fg_torch_state *s = guard->leaf.p;
-        return PyUnicode_FromFormat("included=%llu excluded=%llu device=%lld autograd=%d modes=%d disabled=%d dtype=%d autocast=%d:%d present=%d",
-                                    (unsigned long long)s->keys_included, (unsigned long long)s->keys_excluded, (long long)s->default_device,
-                                    (int)s->autograd, (int)s->function_mode_depth, (int)s->function_disabled, (int)s->default_dtype,
-                                    (int)s->autocast_dtype[0], (int)s->autocast_dtype[1], (int)s->present);
+        return PyUnicode_FromFormat(
+            "included=%llu excluded=%llu device=%lld autograd=%d modes=%d disabled=%d dtype=%d autocast=%d:%d present=%d",
+            (unsigned long long)s->keys_included, (unsigned long long)s->keys_excluded, (long long)s->default_device, (int)s->autograd,
+            (int)s->function_mode_depth, (int)s->function_disabled, (int)s->default_dtype, (int)s->autocast_dtype[0],
+            (int)s->autocast_dtype[1], (int)s->present);
     }
     }
     return NULL;
@@ -216,8 +212,7 @@ static int add_node(PyObject *list, const fg_desc *desc, uint32_t index)
         (node->parent >= 0 && fg_text_add(list, " n%d", (int)node->parent) < 0))
         return -1;
     switch (fg_accessor_key(node->acc)) {
-    case FG_KEY_NONE:
-        break;
+    case FG_KEY_NONE: break;
     case FG_KEY_INDEX:
         if (fg_text_add(list, " %lld", (long long)node->index) < 0)
             return -1;

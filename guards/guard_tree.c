@@ -20,7 +20,8 @@ static PyObject *slot_name(const fg_desc *desc, fg_node parent, int64_t offset)
         PyObject *dict = ((PyTypeObject *)PyTuple_GET_ITEM(mro, i))->tp_dict;
         Py_ssize_t at = 0;
         while (dict != NULL && PyDict_Next(dict, &at, &name, &value)) {
-            if (Py_IS_TYPE(value, &PyMemberDescr_Type) && ((PyMemberDescrObject *)value)->d_member->offset == offset && PyUnicode_Check(name))
+            if (Py_IS_TYPE(value, &PyMemberDescr_Type) && ((PyMemberDescrObject *)value)->d_member->offset == offset &&
+                PyUnicode_Check(name))
                 return name;
         }
     }
@@ -51,14 +52,10 @@ static PyObject *step(const fg_desc *desc, const fg_node_record *node, PyObject 
         PyObject *name = name_at(desc->free_names, node->index);
         return name != NULL ? PyUnicode_FromFormat("cell(%U)", name) : PyUnicode_FromFormat("cell[%lld]", (long long)node->index);
     }
-    case FG_ACC_GLOBALS:
-        return PyUnicode_FromString("globals()");
-    case FG_ACC_BUILTINS:
-        return PyUnicode_FromString("__builtins__");
-    case FG_ACC_FUNC:
-        return PyUnicode_FromString("<this function>");
-    case FG_ACC_CONST:
-        return fg_hold_text(&desc->holds[node->hold]);
+    case FG_ACC_GLOBALS: return PyUnicode_FromString("globals()");
+    case FG_ACC_BUILTINS: return PyUnicode_FromString("__builtins__");
+    case FG_ACC_FUNC: return PyUnicode_FromString("<this function>");
+    case FG_ACC_CONST: return fg_hold_text(&desc->holds[node->hold]);
     case FG_ACC_CELL_CONTENTS:
         if (parent->acc == FG_ACC_FREEVAR && name_at(desc->free_names, parent->index) != NULL)
             return Py_NewRef(name_at(desc->free_names, parent->index));
@@ -80,44 +77,29 @@ static PyObject *step(const fg_desc *desc, const fg_node_record *node, PyObject 
         Py_XDECREF(text);
         return result;
     case FG_ACC_LIST_ITEM:
-    case FG_ACC_TUPLE_ITEM:
-        return PyUnicode_FromFormat("%U[%lld]", left, (long long)node->index);
-    case FG_ACC_TYPE:
-        return PyUnicode_FromFormat("type(%U)", left);
+    case FG_ACC_TUPLE_ITEM: return PyUnicode_FromFormat("%U[%lld]", left, (long long)node->index);
+    case FG_ACC_TYPE: return PyUnicode_FromFormat("type(%U)", left);
     case FG_ACC_TYPE_LOOKUP:
     case FG_ACC_INSTANCE_ATTR:
-    case FG_ACC_GETATTR:
-        return dotted(left, key);
+    case FG_ACC_GETATTR: return dotted(left, key);
     case FG_ACC_SLOT_ATTR: {
         PyObject *name = slot_name(desc, node->parent, node->index);
         return name != NULL ? dotted(left, name) : PyUnicode_FromFormat("%U.<slot at %lld>", left, (long long)node->index);
     }
-    case FG_ACC_MODULE_DICT:
-        return PyUnicode_FromFormat("%U.__dict__", left);
-    case FG_ACC_FUNC_CODE:
-        return PyUnicode_FromFormat("%U.__code__", left);
-    case FG_ACC_FUNC_DEFAULTS:
-        return PyUnicode_FromFormat("%U.__defaults__", left);
-    case FG_ACC_FUNC_KWDEFAULTS:
-        return PyUnicode_FromFormat("%U.__kwdefaults__", left);
-    case FG_ACC_FUNC_CLOSURE:
-        return PyUnicode_FromFormat("%U.__closure__", left);
-    case FG_ACC_FUNC_GLOBALS:
-        return PyUnicode_FromFormat("%U.__globals__", left);
-    case FG_ACC_FUNC_BUILTINS:
-        return PyUnicode_FromFormat("%U.__builtins__", left);
+    case FG_ACC_MODULE_DICT: return PyUnicode_FromFormat("%U.__dict__", left);
+    case FG_ACC_FUNC_CODE: return PyUnicode_FromFormat("%U.__code__", left);
+    case FG_ACC_FUNC_DEFAULTS: return PyUnicode_FromFormat("%U.__defaults__", left);
+    case FG_ACC_FUNC_KWDEFAULTS: return PyUnicode_FromFormat("%U.__kwdefaults__", left);
+    case FG_ACC_FUNC_CLOSURE: return PyUnicode_FromFormat("%U.__closure__", left);
+    case FG_ACC_FUNC_GLOBALS: return PyUnicode_FromFormat("%U.__globals__", left);
+    case FG_ACC_FUNC_BUILTINS: return PyUnicode_FromFormat("%U.__builtins__", left);
     case FG_ACC_METHOD_FUNC:
-    case FG_ACC_DESCR_FUNC:
-        return PyUnicode_FromFormat("%U.__func__", left);
-    case FG_ACC_METHOD_SELF:
-        return PyUnicode_FromFormat("%U.__self__", left);
-    case FG_ACC_PROPERTY_PART:
-        return PyUnicode_FromFormat("%U.%s", left, node->index == 0 ? "fget" : node->index == 1 ? "fset" : "fdel");
+    case FG_ACC_DESCR_FUNC: return PyUnicode_FromFormat("%U.__func__", left);
+    case FG_ACC_METHOD_SELF: return PyUnicode_FromFormat("%U.__self__", left);
+    case FG_ACC_PROPERTY_PART: return PyUnicode_FromFormat("%U.%s", left, node->index == 0 ? "fget" : node->index == 1 ? "fset" : "fdel");
     case FG_ACC_RANGE_PART:
-    case FG_ACC_SLICE_PART:
-        return PyUnicode_FromFormat("%U.%s", left, node->index == 0 ? "start" : node->index == 1 ? "stop" : "step");
-    case FG_N_ACCESSORS:
-        break;
+    case FG_ACC_SLICE_PART: return PyUnicode_FromFormat("%U.%s", left, node->index == 0 ? "start" : node->index == 1 ? "stop" : "step");
+    case FG_N_ACCESSORS: break;
     }
     PyErr_SetString(PyExc_SystemError, "no such accessor");
     return NULL;
@@ -182,60 +164,29 @@ PyObject *fg_guard_sentence(const fg_desc *desc, const fg_guard_record *guard)
     if (source == NULL || arg == NULL)
         goto done;
     switch ((fg_guard_kind)guard->kind) {
-    case FG_GUARD_PRESENT:
-        text = PyUnicode_FromFormat("%U is there", source);
-        break;
-    case FG_GUARD_ABSENT:
-        text = PyUnicode_FromFormat("%U is not there", source);
-        break;
-    case FG_GUARD_TYPE:
-        text = PyUnicode_FromFormat("type(%U) is %U", source, arg);
-        break;
-    case FG_GUARD_ID:
-        text = PyUnicode_FromFormat("%U is %U", source, arg);
-        break;
-    case FG_GUARD_NOT_NONE:
-        text = PyUnicode_FromFormat("%U is not None", source);
-        break;
-    case FG_GUARD_CONST:
-        text = PyUnicode_FromFormat("%U == %U", source, arg);
-        break;
-    case FG_GUARD_TRUTH:
-        text = PyUnicode_FromFormat("bool(%U) is %s", source, guard->leaf.lo ? "True" : "False");
-        break;
-    case FG_GUARD_LENGTH:
-        text = PyUnicode_FromFormat("len(%U) == %U", source, arg);
-        break;
-    case FG_GUARD_DICT_HAS:
-        text = PyUnicode_FromFormat("%U in %U", arg, source);
-        break;
-    case FG_GUARD_DICT_LACKS:
-        text = PyUnicode_FromFormat("%U not in %U", arg, source);
-        break;
-    case FG_GUARD_DICT_KEYS:
-        text = PyUnicode_FromFormat("tuple(%U) == %U", source, arg);
-        break;
-    case FG_GUARD_ATTR_HAS:
-        text = PyUnicode_FromFormat("%U has its own attribute %U", source, arg);
-        break;
-    case FG_GUARD_ATTR_LACKS:
-        text = PyUnicode_FromFormat("%U has no attribute %U of its own", source, arg);
-        break;
-    case FG_GUARD_FLOAT_NAN:
-        text = PyUnicode_FromFormat("isnan(%U)", source);
-        break;
+    case FG_GUARD_PRESENT: text = PyUnicode_FromFormat("%U is there", source); break;
+    case FG_GUARD_ABSENT: text = PyUnicode_FromFormat("%U is not there", source); break;
+    case FG_GUARD_TYPE: text = PyUnicode_FromFormat("type(%U) is %U", source, arg); break;
+    case FG_GUARD_ID: text = PyUnicode_FromFormat("%U is %U", source, arg); break;
+    case FG_GUARD_NOT_NONE: text = PyUnicode_FromFormat("%U is not None", source); break;
+    case FG_GUARD_CONST: text = PyUnicode_FromFormat("%U == %U", source, arg); break;
+    case FG_GUARD_TRUTH: text = PyUnicode_FromFormat("bool(%U) is %s", source, guard->leaf.lo ? "True" : "False"); break;
+    case FG_GUARD_LENGTH: text = PyUnicode_FromFormat("len(%U) == %U", source, arg); break;
+    case FG_GUARD_DICT_HAS: text = PyUnicode_FromFormat("%U in %U", arg, source); break;
+    case FG_GUARD_DICT_LACKS: text = PyUnicode_FromFormat("%U not in %U", arg, source); break;
+    case FG_GUARD_DICT_KEYS: text = PyUnicode_FromFormat("tuple(%U) == %U", source, arg); break;
+    case FG_GUARD_ATTR_HAS: text = PyUnicode_FromFormat("%U has its own attribute %U", source, arg); break;
+    case FG_GUARD_ATTR_LACKS: text = PyUnicode_FromFormat("%U has no attribute %U of its own", source, arg); break;
+    case FG_GUARD_FLOAT_NAN: text = PyUnicode_FromFormat("isnan(%U)", source); break;
     case FG_GUARD_INT_RANGE:
         text = PyUnicode_FromFormat("%lld <= %U <= %lld", (long long)guard->leaf.lo, source, (long long)guard->leaf.hi);
         break;
     case FG_GUARD_TENSOR:
-    case FG_GUARD_TORCH_STATE:
-        text = PyUnicode_FromFormat("%U has %U", source, arg);
-        break;
+    case FG_GUARD_TORCH_STATE: text = PyUnicode_FromFormat("%U has %U", source, arg); break;
     case FG_GUARD_SAME:
     case FG_GUARD_DISTINCT:
     case FG_GUARD_STORAGE_DISTINCT:
-    case FG_N_GUARDS:
-        break;
+    case FG_N_GUARDS: break;
     }
 done:
     Py_XDECREF(source);

@@ -13,12 +13,9 @@ static PyObject *node_key(const fg_desc *desc, const fg_node_record *node, int64
 {
     switch (fg_accessor_key(node->acc)) {
     case FG_KEY_NONE:
-    case FG_KEY_INDEX:
-        *n = node->index;
-        return NULL;
+    case FG_KEY_INDEX: *n = node->index; return NULL;
     case FG_KEY_NAME:
-    case FG_KEY_OBJECT:
-        break;
+    case FG_KEY_OBJECT: break;
     }
     *n = node->hash;
     if (node->acc == FG_ACC_CONST) {
@@ -211,8 +208,8 @@ static int check_fact(fg_walk *walk, const fg_guard_record *guard, PyObject *v)
     const fg_leaf *leaf = &guard->leaf;
 
     switch ((fg_guard_kind)guard->kind) {
-#define FG_LEAF_CASE(NAME)                                                                                                                       \
-    case FG_GUARD_##NAME:                                                                                                                        \
+#define FG_LEAF_CASE(NAME) \
+    case FG_GUARD_##NAME:  \
         return fg_check_##NAME(v, leaf);
 #define FG_CASE_NONE(NAME) FG_LEAF_CASE(NAME)
 #define FG_CASE_OBJECT(NAME) FG_LEAF_CASE(NAME)
@@ -220,24 +217,23 @@ static int check_fact(fg_walk *walk, const fg_guard_record *guard, PyObject *v)
 #define FG_CASE_RANGE(NAME) FG_LEAF_CASE(NAME)
 #define FG_CASE_META(NAME) FG_LEAF_CASE(NAME)
 #define FG_CASE_STATE(NAME) FG_LEAF_CASE(NAME)
-#define FG_CASE_NODES(NAME)                                                                                                                      \
-    case FG_GUARD_##NAME: {                                                                                                                      \
-        const fg_tensor_adaptor *small[FG_GATHER], **adaptors = small;                                                                           \
-        if (guard->n_ids > FG_GATHER && (adaptors = fg_malloc(guard->n_ids * sizeof *adaptors)) == NULL)                                         \
-            return PyErr_NoMemory(), -1;                                                                                                         \
-        if (guard->kind == FG_GUARD_STORAGE_DISTINCT)                                                                                            \
-            fg_storage_adaptors(walk->desc, guard, adaptors);                                                                                    \
-        int one = fg_check_##NAME(walk->values, leaf->p, leaf->lo, adaptors);                                                                    \
-        if (adaptors != small)                                                                                                                   \
-            fg_free(adaptors);                                                                                                                   \
-        return one < 0 ? (PyErr_NoMemory(), -1) : one;                                                                                           \
+#define FG_CASE_NODES(NAME)                                                                              \
+    case FG_GUARD_##NAME: {                                                                              \
+        const fg_tensor_adaptor *small[FG_GATHER], **adaptors = small;                                   \
+        if (guard->n_ids > FG_GATHER && (adaptors = fg_malloc(guard->n_ids * sizeof *adaptors)) == NULL) \
+            return PyErr_NoMemory(), -1;                                                                 \
+        if (guard->kind == FG_GUARD_STORAGE_DISTINCT)                                                    \
+            fg_storage_adaptors(walk->desc, guard, adaptors);                                            \
+        int one = fg_check_##NAME(walk->values, leaf->p, leaf->lo, adaptors);                            \
+        if (adaptors != small)                                                                           \
+            fg_free(adaptors);                                                                           \
+        return one < 0 ? (PyErr_NoMemory(), -1) : one;                                                   \
     }
 #define fg_check_ABSENT(V, K) ((void)(V), (void)(K), 0)
 #define FG_GUARD(NAME, TEXT, ARG) FG_CASE_##ARG(NAME)
 #include "guards/guard_kinds.def"
 #undef FG_GUARD
-    case FG_N_GUARDS:
-        break;
+    case FG_N_GUARDS: break;
     }
     return 0;
 }

@@ -120,8 +120,9 @@ static fg_status standin_numpy(const fg_tensor_meta *meta, PyObject **out)
         return FG_OK;
     }
     Py_INCREF(descr);
-    PyObject *array = PyArray_NewFromDescr(&PyArray_Type, descr, meta->ndim, sizes, strides, PyArray_BYTES((PyArrayObject *)memory) + (exact ? first : 0),
-                                           (meta->keys & FG_NUMPY_WRITEABLE) ? NPY_ARRAY_WRITEABLE : 0, NULL);
+    PyObject *array =
+        PyArray_NewFromDescr(&PyArray_Type, descr, meta->ndim, sizes, strides, PyArray_BYTES((PyArrayObject *)memory) + (exact ? first : 0),
+                             (meta->keys & FG_NUMPY_WRITEABLE) ? NPY_ARRAY_WRITEABLE : 0, NULL);
     if (array == NULL || PyArray_SetBaseObject((PyArrayObject *)array, memory) < 0) { /* steals memory, also when it fails */
         if (array == NULL)
             Py_DECREF(memory);
@@ -152,9 +153,36 @@ fg_status fg_standin_new(const fg_tensor_meta *meta, PyObject **out)
 /* NumPy functions and methods whose result can be larger than all broadcast inputs, so that sizes multiply. */
 static int name_grows(PyObject *callable, PyObject *name)
 {
-    static const char *const grows[] = {"repeat", "tile",  "kron", "outer", "resize", "pad",    "einsum",  "tensordot", "vander", "meshgrid", "indices",
-                                        "full",   "zeros", "ones", "empty", "arange", "linspace", "eye",   "identity",  "tri",    "broadcast_to", "convolve",
-                                        "repeat_interleave", "expand_copy", "cartesian_prod", "rand", "new_zeros", "new_ones", "new_full", "new_empty"};
+    static const char *const grows[] = {"repeat",
+                                        "tile",
+                                        "kron",
+                                        "outer",
+                                        "resize",
+                                        "pad",
+                                        "einsum",
+                                        "tensordot",
+                                        "vander",
+                                        "meshgrid",
+                                        "indices",
+                                        "full",
+                                        "zeros",
+                                        "ones",
+                                        "empty",
+                                        "arange",
+                                        "linspace",
+                                        "eye",
+                                        "identity",
+                                        "tri",
+                                        "broadcast_to",
+                                        "convolve",
+                                        "repeat_interleave",
+                                        "expand_copy",
+                                        "cartesian_prod",
+                                        "rand",
+                                        "new_zeros",
+                                        "new_ones",
+                                        "new_full",
+                                        "new_empty"};
     PyObject *owned = NULL;
     int found = 0;
     if (name == NULL)

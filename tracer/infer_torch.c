@@ -104,7 +104,8 @@ static PyObject *tensor_make(const fg_tensor_meta *meta, int fill)
     if (meta->keys & neg)
         tensor = then(tensor, "_neg_view", NULL);
     if (meta->type == fg_torch_py.parameter && tensor != NULL)
-        Py_SETREF(tensor, PyObject_CallFunctionObjArgs((PyObject *)fg_torch_py.parameter, tensor, meta->requires_grad ? Py_True : Py_False, NULL));
+        Py_SETREF(tensor,
+                  PyObject_CallFunctionObjArgs((PyObject *)fg_torch_py.parameter, tensor, meta->requires_grad ? Py_True : Py_False, NULL));
     else if (meta->requires_grad)
         tensor = then(tensor, "requires_grad_", NULL);
 done:
@@ -130,7 +131,8 @@ fg_status fg_standin_torch(const fg_tensor_meta *meta, PyObject **out)
             break;
         }
         overlap |= meta->strides[i] == 0 && meta->sizes[i] > 1;
-        if (__builtin_mul_overflow(meta->sizes[i] - 1, meta->strides[i], &step) || __builtin_add_overflow(reach, step, &reach) || reach < 0) {
+        if (__builtin_mul_overflow(meta->sizes[i] - 1, meta->strides[i], &step) || __builtin_add_overflow(reach, step, &reach) ||
+            reach < 0) {
             reach = INT64_MAX;
             break;
         }

@@ -94,8 +94,8 @@ static PyObject *register_op(PyObject *Py_UNUSED(module), PyObject *args, PyObje
         return PyErr_Format(PyExc_TypeError, "register_op: type must be a type or None");
     if (callable != Py_None && !PyCallable_Check(callable))
         return PyErr_Format(PyExc_TypeError, "register_op: callable must be callable or None");
-    fg_status st = fg_op_register_with(callable == Py_None ? NULL : callable, type == Py_None ? NULL : (PyTypeObject *)type, name, flags, raises,
-                                       result, is_attribute, signature == Py_None ? NULL : signature);
+    fg_status st = fg_op_register_with(callable == Py_None ? NULL : callable, type == Py_None ? NULL : (PyTypeObject *)type, name, flags,
+                                       raises, result, is_attribute, signature == Py_None ? NULL : signature);
     return st == FG_OK ? Py_NewRef(Py_None) : raise_status(st);
 }
 
@@ -106,7 +106,8 @@ static PyObject *register_ops(PyObject *Py_UNUSED(module), PyObject *args)
     int raises, result, is_attribute = 0;
     Py_ssize_t count = 0;
     const fg_op_signature *signature = NULL;
-    if (!PyArg_ParseTuple(args, "OUO!IiiO|p:register_ops", &owner, &prefix, &PyTuple_Type, &names, &flags, &raises, &result, &text, &is_attribute))
+    if (!PyArg_ParseTuple(args, "OUO!IiiO|p:register_ops", &owner, &prefix, &PyTuple_Type, &names, &flags, &raises, &result, &text,
+                          &is_attribute))
         return NULL;
     fg_status st = text == Py_None ? FG_OK : fg_op_signature_parse(text, &signature);
     if (st == FG_OK)
@@ -121,7 +122,8 @@ static PyObject *register_bound_ops(PyObject *Py_UNUSED(module), PyObject *args)
     unsigned flags;
     int raises, result;
     const fg_op_signature *signature = NULL;
-    if (!PyArg_ParseTuple(args, "O!UO!IiiU:register_bound_ops", &PyType_Type, &type, &prefix, &PyTuple_Type, &names, &flags, &raises, &result, &text))
+    if (!PyArg_ParseTuple(args, "O!UO!IiiU:register_bound_ops", &PyType_Type, &type, &prefix, &PyTuple_Type, &names, &flags, &raises,
+                          &result, &text))
         return NULL;
     fg_status st = fg_op_signature_parse(text, &signature);
     if (st == FG_OK)

@@ -298,8 +298,8 @@ static PyObject *last_part(PyObject *name)
     return part;
 }
 
-fg_status fg_op_register_with(PyObject *callable, PyTypeObject *type, PyObject *name, uint32_t flags, int raises, int result, int is_attribute,
-                              PyObject *text)
+fg_status fg_op_register_with(PyObject *callable, PyTypeObject *type, PyObject *name, uint32_t flags, int raises, int result,
+                              int is_attribute, PyObject *text)
 {
     fg_status st;
     PyObject *key = NULL;

@@ -14,12 +14,12 @@
 
 typedef enum fg_op_raises { FG_RAISES_NEVER, FG_RAISES_METADATA, FG_RAISES_DATA } fg_op_raises;
 typedef enum fg_op_result {
-    FG_RESULT_TENSOR,   /* a tensor, or for NumPy a 0-d scalar */
-    FG_RESULT_TENSORS,  /* a tuple or list of tensors */
-    FG_RESULT_SCALAR,   /* a Python scalar that depends on data (item, bool, tolist, equal) */
-    FG_RESULT_META,     /* a Python value that metadata determines (shape, ndim, size(), dtype) */
-    FG_RESULT_NONE,     /* None */
-    FG_RESULT_SELF,     /* its first argument (in-place methods) */
+    FG_RESULT_TENSOR,  /* a tensor, or for NumPy a 0-d scalar */
+    FG_RESULT_TENSORS, /* a tuple or list of tensors */
+    FG_RESULT_SCALAR,  /* a Python scalar that depends on data (item, bool, tolist, equal) */
+    FG_RESULT_META,    /* a Python value that metadata determines (shape, ndim, size(), dtype) */
+    FG_RESULT_NONE,    /* None */
+    FG_RESULT_SELF,    /* its first argument (in-place methods) */
     FG_RESULT_OTHER
 } fg_op_result;
 
@@ -29,12 +29,14 @@ enum {
     FG_OPF_OUT_KEYWORD = 4,   /* has an out= argument that it writes and returns */
     FG_OPF_VIEW = 8,          /* the result may share memory with an argument */
     FG_OPF_MAY_RETURN_ARG = 16,
-    FG_OPF_SCALARS = 32,      /* Python scalar arguments are allowed as run-time values */
-    FG_OPF_NEEDS_FRAME = 64,  /* looks at the calling frame (warnings' stacklevel is fine and is not this) */
-    FG_OPF_STATE = 128,       /* reads or writes hidden state (random generators): keeps its place in program order, never folded or run to infer */
-    FG_OPF_CREATES = 256,     /* is an operation without any tensor argument too (zeros, arange) */
+    FG_OPF_SCALARS = 32,     /* Python scalar arguments are allowed as run-time values */
+    FG_OPF_NEEDS_FRAME = 64, /* looks at the calling frame (warnings' stacklevel is fine and is not this) */
+    FG_OPF_STATE =
+        128, /* reads or writes hidden state (random generators): keeps its place in program order, never folded or run to infer */
+    FG_OPF_CREATES = 256,      /* is an operation without any tensor argument too (zeros, arange) */
     FG_OPF_CHANGES_META = 512, /* may change the metadata of an argument in place (resize_, t_, set_): never captured */
-    FG_OPF_ERRSTATE = 1024     /* reads the library's floating-point error state: np.errstate or a warnings filter can turn data into an exception */
+    FG_OPF_ERRSTATE =
+        1024 /* reads the library's floating-point error state: np.errstate or a warnings filter can turn data into an exception */
 };
 
 /* What one argument of an operation is for. The letters are the spelling in signature texts, see fg_op_signature_parse. */
@@ -68,8 +70,8 @@ typedef struct fg_op_row {
     FG_OWNED PyObject *callable; /* NULL for methods and attributes */
     FG_OWNED PyObject *name;     /* dotted name for graphs and docs, "numpy.add", "ndarray.sum" */
     uint32_t flags;
-    uint8_t raises;  /* fg_op_raises */
-    uint8_t result;  /* fg_op_result */
+    uint8_t raises; /* fg_op_raises */
+    uint8_t result; /* fg_op_result */
     uint8_t is_attribute;
     const fg_op_signature *signature; /* shared by many rows; NULL (rows of users): every argument is an operand */
 } fg_op_row;
@@ -83,8 +85,8 @@ const fg_op_row *fg_op_find_member(PyTypeObject *type, PyObject *name);
 /* register_op(callable_or_None, type_or_None, name, flags, raises, result, is_attribute) of the extension module ends here. */
 fg_status fg_op_register(PyObject *callable, PyTypeObject *type, PyObject *name, uint32_t flags, int raises, int result, int is_attribute);
 /* The same with a signature text ("a axis: out> | keepdims:", NULL: none). A key that has a row gets the new one; the old row stays readable. */
-fg_status fg_op_register_with(PyObject *callable, PyTypeObject *type, PyObject *name, uint32_t flags, int raises, int result, int is_attribute,
-                              PyObject *signature);
+fg_status fg_op_register_with(PyObject *callable, PyTypeObject *type, PyObject *name, uint32_t flags, int raises, int result,
+                              int is_attribute, PyObject *signature);
 /* One row for each name of the tuple `names` that `owner` (a module or a type) has; row names are prefix.name. Methods of a type get a second row
  * for their function or descriptor, as in ndarray.sum(x). *count grows by the names that were found. */
 fg_status fg_op_register_many(PyObject *owner, PyObject *prefix, PyObject *names, uint32_t flags, int raises, int result, int is_attribute,

@@ -10,8 +10,7 @@ enum { SMALL_STACK = 64, STACK_ROOM = 64 * 1024 };
 
 /* --- tables */
 
-static void
-table_drop(fg_resume_table *table)
+static void table_drop(fg_resume_table *table)
 {
     if (--table->count > 0)
         return;
@@ -21,8 +20,7 @@ table_drop(fg_resume_table *table)
     fg_free(table);
 }
 
-static void
-point_free(void *user)
+static void point_free(void *user)
 {
     fg_resume_point *point = user;
     if (point->pc < 0) { /* the root site is gone: so may be the code object */
@@ -39,8 +37,7 @@ point_free(void *user)
     fg_free(point);
 }
 
-fg_status
-fg_resume_root(fg_site *site, fg_resume_point **out)
+fg_status fg_resume_root(fg_site *site, fg_resume_point **out)
 {
     if (site->user != NULL) {
         *out = site->user;
@@ -68,8 +65,7 @@ fg_resume_root(fg_site *site, fg_resume_point **out)
     return FG_OK;
 }
 
-fg_status
-fg_resume_note_break(fg_resume_table *table, int32_t pc)
+fg_status fg_resume_note_break(fg_resume_table *table, int32_t pc)
 {
     for (int32_t i = 0; i < table->n_breaks; i++)
         if (table->breaks[i] == pc)
@@ -82,8 +78,7 @@ fg_resume_note_break(fg_resume_table *table, int32_t pc)
     return FG_OK;
 }
 
-static bool
-is_known_break(void *context, int32_t pc)
+static bool is_known_break(void *context, int32_t pc)
 {
     const fg_resume_table *table = context;
     for (int32_t i = 0; i < table->n_breaks; i++)
@@ -93,8 +88,7 @@ is_known_break(void *context, int32_t pc)
 }
 
 /* The site of a resume point; borrowed from the table. */
-static fg_status
-segment_site(fg_resume_table *table, int32_t pc, int32_t depth, fg_site **out)
+static fg_status segment_site(fg_resume_table *table, int32_t pc, int32_t depth, fg_site **out)
 {
     for (struct fg_segment_site *s = table->sites; s != NULL; s = s->next)
         if (s->pc == pc) {
@@ -123,8 +117,7 @@ segment_site(fg_resume_table *table, int32_t pc, int32_t depth, fg_site **out)
 /* --- Segment */
 
 typedef struct fg_segment {
-    PyObject_HEAD
-    vectorcallfunc vectorcall;
+    PyObject_HEAD vectorcallfunc vectorcall;
     fg_resume_table *table; /* counted */
     fg_site_owner owner;
     int32_t pc, depth, n_slots, host_slots;
@@ -132,8 +125,7 @@ typedef struct fg_segment {
 } fg_segment;
 
 /* (id, stack, slots, values …) of a segment that broke: write the locals, give (id, stack). */
-static PyObject *
-apply_break(fg_segment *self, fg_frame *frame, PyObject *result)
+static PyObject *apply_break(fg_segment *self, fg_frame *frame, PyObject *result)
 {
     PyObject *slots = PyTuple_GET_ITEM(result, 2);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(slots); i++) {
@@ -146,8 +138,7 @@ apply_break(fg_segment *self, fg_frame *frame, PyObject *result)
     return pair;
 }
 
-static PyObject *
-segment_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+static PyObject *segment_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     fg_segment *self = (fg_segment *)callable;
     fg_frame *frame = fg_frame_current();
@@ -155,8 +146,8 @@ segment_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject 
     (void)args;
     (void)nargsf;
     (void)kwnames;
-    if (self->table->code == NULL || self->owner.site == NULL || self->owner.site->never || fg_hook.plain || func == NULL || !PyFunction_Check(func) ||
-        fg_stack_left() < STACK_ROOM || (fg_thread_traced() && !fg_hook.compile_under_tracing))
+    if (self->table->code == NULL || self->owner.site == NULL || self->owner.site->never || fg_hook.plain || func == NULL ||
+        !PyFunction_Check(func) || fg_stack_left() < STACK_ROOM || (fg_thread_traced() && !fg_hook.compile_under_tracing))
         Py_RETURN_NONE;
     Py_ssize_t n = self->n_slots + self->depth;
     if (n > SMALL_STACK && (slots = fg_malloc((size_t)n * sizeof *slots)) == NULL)
@@ -186,8 +177,7 @@ segment_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject 
     return result;
 }
 
-static void
-segment_dealloc(PyObject *object)
+static void segment_dealloc(PyObject *object)
 {
     fg_segment *self = (fg_segment *)object;
     PyObject_GC_UnTrack(self);
@@ -198,14 +188,12 @@ segment_dealloc(PyObject *object)
     PyObject_GC_Del(self);
 }
 
-static int
-segment_traverse(PyObject *object, visitproc visit, void *arg)
+static int segment_traverse(PyObject *object, visitproc visit, void *arg)
 {
     return fg_site_owner_traverse(&((fg_segment *)object)->owner, visit, arg);
 }
 
-static PyObject *
-segment_repr(PyObject *object)
+static PyObject *segment_repr(PyObject *object)
 {
     return PyUnicode_FromFormat("<framegate segment at instruction %d>", (int)((fg_segment *)object)->pc);
 }
@@ -221,8 +209,7 @@ static PyTypeObject segment_type = {
     .tp_traverse = segment_traverse,
 };
 
-static PyObject *
-segment_new(void *context, int32_t pc, int32_t depth, const int16_t *slot_map, int32_t n_slots, int32_t host_slots)
+static PyObject *segment_new(void *context, int32_t pc, int32_t depth, const int16_t *slot_map, int32_t n_slots, int32_t host_slots)
 {
     fg_resume_table *table = context;
     fg_site *site;
@@ -259,14 +246,12 @@ segment_new(void *context, int32_t pc, int32_t depth, const int16_t *slot_map, i
 /* --- Chain */
 
 typedef struct fg_chain {
-    PyObject_HEAD
-    fg_resume_table *table; /* counted */
+    PyObject_HEAD fg_resume_table *table; /* counted */
     int32_t n_slots;
     int16_t slot_map[];
 } fg_chain;
 
-static PyObject *
-chain_call(PyObject *object, PyObject *args, PyObject *kwargs)
+static PyObject *chain_call(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     fg_chain *self = (fg_chain *)object;
     PyObject *id, *stack;
@@ -283,8 +268,7 @@ chain_call(PyObject *object, PyObject *args, PyObject *kwargs)
     return fg_chain_run(self->table, (int32_t)pc, (PyFunctionObject *)func, fg_frame_slots(frame), self->slot_map, self->n_slots, stack);
 }
 
-static void
-chain_dealloc(PyObject *object)
+static void chain_dealloc(PyObject *object)
 {
     table_drop(((fg_chain *)object)->table);
     PyObject_Free(object);
@@ -299,8 +283,7 @@ static PyTypeObject chain_type = {
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
 };
 
-static PyObject *
-chain_new(void *context, const int16_t *slot_map, int32_t n_slots)
+static PyObject *chain_new(void *context, const int16_t *slot_map, int32_t n_slots)
 {
     fg_resume_table *table = context;
     fg_chain *self = PyObject_NewVar(fg_chain, &chain_type, n_slots);
@@ -313,14 +296,12 @@ chain_new(void *context, const int16_t *slot_map, int32_t n_slots)
     return (PyObject *)self;
 }
 
-void
-fg_resume_maker_init(fg_resume_table *table, fg_resume_maker *maker)
+void fg_resume_maker_init(fg_resume_table *table, fg_resume_maker *maker)
 {
     *maker = (fg_resume_maker){table, segment_new, chain_new, is_known_break};
 }
 
-fg_status
-fg_resume_types_init(void)
+fg_status fg_resume_types_init(void)
 {
     return PyType_Ready(&segment_type) < 0 || PyType_Ready(&chain_type) < 0 ? FG_ERR_PYTHON : FG_OK;
 }

@@ -5,14 +5,12 @@
 
 enum { KIND_FREE = 0x80 };
 
-static bool
-is_free_slot(PyCodeObject *code, int32_t i)
+static bool is_free_slot(PyCodeObject *code, int32_t i)
 {
     return ((unsigned char *)PyBytes_AS_STRING(code->co_localspluskinds))[i] & KIND_FREE;
 }
 
-static fg_status
-build(fg_resume_table *table, int32_t pc, const uint8_t *bound, int32_t n_slots, int32_t depth, PyCodeObject **out)
+static fg_status build(fg_resume_table *table, int32_t pc, const uint8_t *bound, int32_t n_slots, int32_t depth, PyCodeObject **out)
 {
     fg_arena arena;
     fg_icode *icode = NULL;
@@ -48,8 +46,7 @@ fail:
 }
 
 /* The host's code for this instruction and these bound locals; borrowed from the table. */
-static PyCodeObject *
-chain_code(fg_resume_table *table, int32_t pc, const uint8_t *bound, int32_t n_slots, int32_t depth)
+static PyCodeObject *chain_code(fg_resume_table *table, int32_t pc, const uint8_t *bound, int32_t n_slots, int32_t depth)
 {
     PyCodeObject *code = NULL;
     if (table->chains == NULL && (table->chains = PyDict_New()) == NULL)
@@ -72,8 +69,8 @@ chain_code(fg_resume_table *table, int32_t pc, const uint8_t *bound, int32_t n_s
     return code;
 }
 
-PyObject *
-fg_chain_run(fg_resume_table *table, int32_t pc, PyFunctionObject *func, PyObject **fast, const int16_t *slot_map, int32_t n_slots, PyObject *stack)
+PyObject *fg_chain_run(fg_resume_table *table, int32_t pc, PyFunctionObject *func, PyObject **fast, const int16_t *slot_map,
+                       int32_t n_slots, PyObject *stack)
 {
     int32_t depth = (int32_t)PyTuple_GET_SIZE(stack), n = 0;
     uint8_t *bound = PyMem_Calloc((size_t)n_slots + 1, 1);

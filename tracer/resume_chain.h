@@ -15,12 +15,12 @@ struct fg_resume_table {
         struct fg_segment_site *next;
         int32_t pc;
         fg_site *site; /* counted */
-    } *sites;
+    } * sites;
     int32_t *breaks, n_breaks;
     FG_OWNED PyObject *chains; /* dict: (pc, bound bytes) -> code object; NULL until needed */
 };
 
-FG_NEW PyObject *fg_chain_run(fg_resume_table *table, int32_t pc, PyFunctionObject *func, PyObject **fast, const int16_t *slot_map, int32_t n_slots,
-                              PyObject *stack);
+FG_NEW PyObject *fg_chain_run(fg_resume_table *table, int32_t pc, PyFunctionObject *func, PyObject **fast, const int16_t *slot_map,
+                              int32_t n_slots, PyObject *stack);
 
 #endif

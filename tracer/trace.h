@@ -26,11 +26,11 @@
 
 typedef enum fg_flow { FG_FLOW_OK = 0, FG_FLOW_BREAK, FG_FLOW_ERROR } fg_flow;
 
-#define FG_DO(expr)                                                                                                    \
-    do {                                                                                                               \
-        fg_flow flow_ = (expr);                                                                                        \
-        if (flow_ != FG_FLOW_OK)                                                                                       \
-            return flow_;                                                                                              \
+#define FG_DO(expr)              \
+    do {                         \
+        fg_flow flow_ = (expr);  \
+        if (flow_ != FG_FLOW_OK) \
+            return flow_;        \
     } while (0)
 
 typedef enum fg_break_reason {
@@ -41,29 +41,29 @@ typedef enum fg_break_reason {
 } fg_break_reason;
 
 typedef enum fg_vkind {
-    FG_V_LAZY,     /* from a source, not looked at */
-    FG_V_CONST,    /* a known object: real */
-    FG_V_SCALAR,   /* exact int, float, bool, complex, str or bytes whose value is a run-time one; real: example, NULL if none */
-    FG_V_TENSOR,   /* tensor or NumPy scalar */
+    FG_V_LAZY,   /* from a source, not looked at */
+    FG_V_CONST,  /* a known object: real */
+    FG_V_SCALAR, /* exact int, float, bool, complex, str or bytes whose value is a run-time one; real: example, NULL if none */
+    FG_V_TENSOR, /* tensor or NumPy scalar */
     FG_V_LIST,
     FG_V_TUPLE,
     FG_V_DICT,
-    FG_V_SET,      /* virtual only */
+    FG_V_SET, /* virtual only */
     FG_V_SLICE,
-    FG_V_FUNC,     /* Python function: existing (real) or made here */
+    FG_V_FUNC, /* Python function: existing (real) or made here */
     FG_V_METHOD,
     FG_V_CELL,
-    FG_V_OBJECT,   /* existing instance of a class, or one made here (node none) */
+    FG_V_OBJECT, /* existing instance of a class, or one made here (node none) */
     FG_V_ITER,
     FG_V_SUPER,
-    FG_V_VIEW,     /* dict.keys(), .values(), .items() of a (iter_kind 0, 1, 2) */
-    FG_V_OPAQUE    /* a run-time object that may only be passed on */
+    FG_V_VIEW,  /* dict.keys(), .values(), .items() of a (iter_kind 0, 1, 2) */
+    FG_V_OPAQUE /* a run-time object that may only be passed on */
 } fg_vkind;
 
 typedef enum fg_iter_kind {
-    FG_ITER_SEQ,       /* over a list or tuple value by index; a list is re-read each time */
+    FG_ITER_SEQ, /* over a list or tuple value by index; a list is re-read each time */
     FG_ITER_RANGE,
-    FG_ITER_ITEMS,     /* over a snapshot of values: keys, values, items of a dict; size is checked on each step */
+    FG_ITER_ITEMS, /* over a snapshot of values: keys, values, items of a dict; size is checked on each step */
     FG_ITER_ENUMERATE,
     FG_ITER_ZIP,
     FG_ITER_MAP,       /* function a over the iterators `items` */
@@ -94,24 +94,25 @@ struct fg_value {
     uint8_t is_complete; /* list, dict, object: the overlay is the whole state */
     uint8_t is_building; /* being materialised */
     uint8_t iter_kind;
-    uint8_t is_scalar;   /* TENSOR: a NumPy scalar type is known */
+    uint8_t is_scalar; /* TENSOR: a NumPy scalar type is known */
     uint8_t is_known_bool;
     uint8_t super_flag;
-    int8_t acc;          /* LAZY source not interned yet: accessor, else -1 */
-    fg_node parent;      /* … its parent node */
-    int64_t index;       /* … its index; iterators: position */
-    PyObject *key;       /* … its key */
-    fg_node node;        /* source at entry, or FG_NODE_NONE */
-    fg_reg reg;          /* where it is at run time, or FG_REG_NONE */
-    PyTypeObject *type;  /* exact type, or NULL if not known */
-    PyObject *real;      /* the object at entry, the constant, or an example */
-    PyObject *standin;   /* TENSOR: inferred example of its metadata */
-    int32_t step;        /* TENSOR, SCALAR: the step that makes it, or -1 */
-    fg_value **items;    /* list, tuple, set, slice parts, zip parts, snapshot */
+    int8_t acc;         /* LAZY source not interned yet: accessor, else -1 */
+    fg_node parent;     /* … its parent node */
+    int64_t index;      /* … its index; iterators: position */
+    PyObject *key;      /* … its key */
+    fg_node node;       /* source at entry, or FG_NODE_NONE */
+    fg_reg reg;         /* where it is at run time, or FG_REG_NONE */
+    PyTypeObject *type; /* exact type, or NULL if not known */
+    PyObject *real;     /* the object at entry, the constant, or an example */
+    PyObject *standin;  /* TENSOR: inferred example of its metadata */
+    int32_t step;       /* TENSOR, SCALAR: the step that makes it, or -1 */
+    fg_value **items;   /* list, tuple, set, slice parts, zip parts, snapshot */
     int32_t n, cap;
-    fg_vmap map;         /* dict entries, instance attributes */
+    fg_vmap map;             /* dict entries, instance attributes */
     struct fg_tframe *frame; /* generator iterators */
-    fg_value *a, *b, *c, *d; /* method: function, self; cell: contents; function: defaults, kwdefaults, closure, globals; iter: inner; super: type, self */
+    fg_value *a, *b, *c,
+        *d; /* method: function, self; cell: contents; function: defaults, kwdefaults, closure, globals; iter: inner; super: type, self */
 };
 
 /* What the caller does with the value that an inlined frame returns. */
@@ -133,24 +134,24 @@ typedef struct fg_tframe {
     fg_value *func;    /* FG_V_FUNC, or NULL for the root */
     fg_value *globals; /* FG_V_DICT */
     fg_value *builtins;
-    fg_value *closure; /* FG_V_TUPLE of cells, or NULL */
-    int32_t site;      /* the call site it is inlined at, -1 for the root */
+    fg_value *closure;        /* FG_V_TUPLE of cells, or NULL */
+    int32_t site;             /* the call site it is inlined at, -1 for the root */
     int32_t site_pc, site_id; /* cache: site of instruction site_pc */
-    fg_value *on_return; /* not NULL: the value to push instead of what is returned (an instance under construction) */
+    fg_value *on_return;      /* not NULL: the value to push instead of what is returned (an instance under construction) */
     uint8_t hidden;
     uint8_t covered;   /* the call instruction is covered by a handler of an outer frame */
-    uint8_t on_result;     /* fg_on_result */
+    uint8_t on_result; /* fg_on_result */
     uint8_t is_generator;
-    uint8_t is_finished;   /* generator: returned */
-    fg_value *yielded;     /* generator: the last value */
+    uint8_t is_finished; /* generator: returned */
+    fg_value *yielded;   /* generator: the last value */
 } fg_tframe;
 
 typedef struct fg_break_info {
     fg_break_reason reason;
-    PyObject *context; /* owned str, or NULL */
+    PyObject *context;  /* owned str, or NULL */
     PyCodeObject *code; /* where in the user's code (innermost frame), borrowed */
     int line;
-    PyObject *stack;   /* owned list of (filename, line, name), outermost first */
+    PyObject *stack; /* owned list of (filename, line, name), outermost first */
 } fg_break_info;
 
 typedef struct fg_log_entry {
@@ -171,7 +172,7 @@ typedef struct fg_trace {
     struct fg_id_slot {
         PyObject *object;
         fg_value *value;
-    } *ids; /* object -> value, open addressing, power of two */
+    } * ids; /* object -> value, open addressing, power of two */
     size_t n_ids, cap_ids;
     fg_value **tracked; /* sourced values with identity, in order of sight */
     int32_t n_tracked, cap_tracked;
@@ -181,22 +182,22 @@ typedef struct fg_trace {
     int32_t n_found, cap_found;
     const fg_view *view;
     PyObject *options;
-    bool opaque;        /* a backend other than eager: scalars are baked in, order rules are stricter */
+    bool opaque; /* a backend other than eager: scalars are baked in, order rules are stricter */
     bool uses_torch;
     bool mutates_input;
-    int64_t budget;     /* instructions left */
+    int64_t budget; /* instructions left */
     fg_break_info broke;
     int inline_depth;
-    PyObject *rules;    /* callable -> rule, of the package */
+    PyObject *rules; /* callable -> rule, of the package */
 } fg_trace;
 
 /* --- state (trace_state.c) */
 fg_flow fg_nomem(void);
 fg_flow fg_log(fg_trace *t, void *at, size_t size);
-#define FG_SET(t, lvalue, v)                                                                                           \
-    do {                                                                                                               \
-        FG_DO(fg_log((t), &(lvalue), sizeof(lvalue)));                                                                 \
-        (lvalue) = (v);                                                                                                \
+#define FG_SET(t, lvalue, v)                           \
+    do {                                               \
+        FG_DO(fg_log((t), &(lvalue), sizeof(lvalue))); \
+        (lvalue) = (v);                                \
     } while (0)
 /* Take a new reference into the trace's owner list and give the object back borrowed; NULL (exception set) on failure. */
 PyObject *fg_own(fg_trace *t, FG_STEALS PyObject *object);
@@ -229,8 +230,7 @@ fg_flow fg_map_remove(fg_trace *t, fg_vmap *map, fg_vitem *item);
 bool fg_const_same(PyObject *a, PyObject *b);
 bool fg_is_key_const(PyObject *key); /* exact str, int, float, bool, None, bytes, type, or tuple of such: hash and == run no user code */
 bool fg_is_fold_const(PyObject *object); /* immutable builtin value whose operations are pure */
-static inline bool
-fg_is_virtual(const fg_value *v)
+static inline bool fg_is_virtual(const fg_value *v)
 {
     return v->reg == FG_REG_NONE && v->node == FG_NODE_NONE && v->acc < 0;
 }
@@ -243,8 +243,8 @@ fg_flow fg_guard(fg_trace *t, fg_guard_kind kind, fg_node node, PyObject *object
 fg_flow fg_source(fg_trace *t, fg_accessor acc, fg_node parent, PyObject *key, int64_t index, fg_node *out);
 /* Something was decided by the value being there: if nothing else comes to be known about it, that is a fact of its own. */
 fg_flow fg_rely_on(fg_trace *t, fg_value *v);
-fg_flow fg_guard_const(fg_trace *t, fg_value *v);             /* v becomes a constant: value or identity fact */
-fg_flow fg_finish_guards(fg_trace *t);                        /* distinct facts, torch state */
+fg_flow fg_guard_const(fg_trace *t, fg_value *v); /* v becomes a constant: value or identity fact */
+fg_flow fg_finish_guards(fg_trace *t);            /* distinct facts, torch state */
 fg_flow fg_same_object(fg_trace *t, fg_value *a, fg_value *b, int *same, bool *known);
 
 /* --- steps (trace_step.c) */
@@ -271,12 +271,13 @@ fg_flow fg_tensor_unary(fg_trace *t, int op, fg_value *a, fg_value **out);
 fg_flow fg_tensor_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value **out);
 fg_flow fg_tensor_store_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value *v);
 fg_flow fg_tensor_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out);
-fg_flow fg_tensor_call(fg_trace *t, const fg_op_row *row, PyObject *callable, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);
+fg_flow fg_tensor_call(fg_trace *t, const fg_op_row *row, PyObject *callable, fg_value **args, int32_t n, PyObject *kwnames,
+                       fg_value **out);
 fg_flow fg_tensor_method(fg_trace *t, fg_value *self, PyObject *name, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);
 fg_flow fg_tensor_unpack(fg_trace *t, fg_value *o, int32_t n, fg_value **out);
 fg_flow fg_tensor_len(fg_trace *t, fg_value *o, int64_t *len);
 fg_flow fg_tensor_standin(fg_trace *t, fg_value *v, PyObject **out); /* borrowed; breaks where it cannot be inferred */
-bool fg_has_tensor(fg_trace *t, fg_value *v, int depth);             /* it is or contains a tensor; never looks at lazy values beyond their type */
+bool fg_has_tensor(fg_trace *t, fg_value *v, int depth); /* it is or contains a tensor; never looks at lazy values beyond their type */
 
 /* --- attributes (trace_attr.c) */
 fg_flow fg_attr_load(fg_trace *t, fg_value *o, PyObject *name, fg_value **out);
@@ -304,10 +305,11 @@ fg_flow fg_contains(fg_trace *t, fg_value *item, fg_value *o, bool *found);
 fg_flow fg_container_method(fg_trace *t, fg_value *self, PyObject *name, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);
 fg_flow fg_unpack(fg_trace *t, fg_value *o, int32_t n, fg_value **out);
 fg_flow fg_iterate(fg_trace *t, fg_value *o, fg_value ***items, int32_t *n); /* all elements of a finite known iterable */
-fg_flow fg_equal(fg_trace *t, fg_value *a, fg_value *b, bool *equal);       /* == of two known values */
+fg_flow fg_equal(fg_trace *t, fg_value *a, fg_value *b, bool *equal);        /* == of two known values */
 /* A new list value; keys: what to sort by, one per item, or NULL. */
 fg_flow fg_sorted(fg_trace *t, fg_value **items, int32_t n, fg_value **keys, bool reverse, fg_value **out);
-fg_flow fg_list_changed(fg_trace *t, fg_value *list, const char *method, fg_value **args, int32_t n); /* mark mutated, emit the method call */
+fg_flow fg_list_changed(fg_trace *t, fg_value *list, const char *method, fg_value **args,
+                        int32_t n); /* mark mutated, emit the method call */
 
 /* --- iterators (trace_iter.c) */
 fg_flow fg_iter_new(fg_trace *t, fg_value *o, fg_value **out);
@@ -322,7 +324,8 @@ bool fg_is_own_builtin(PyObject *callable, bool *yes); /* false: an exception is
 fg_flow fg_call_now(fg_trace *t, fg_value *f, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);
 /* Call a special method that the class of an instance defines in Python; *found false: it has none. */
 fg_flow fg_call_special(fg_trace *t, fg_value *o, PyObject *name, fg_value **args, int32_t n, fg_value **out, bool *found);
-fg_flow fg_call_builtin(fg_trace *t, fg_value *f, PyObject *callable, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out, bool *handled);
+fg_flow fg_call_builtin(fg_trace *t, fg_value *f, PyObject *callable, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out,
+                        bool *handled);
 fg_flow fg_call_class(fg_trace *t, fg_value *f, PyTypeObject *type, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);
 fg_flow fg_call_python(fg_trace *t, fg_value *f, fg_value *self, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);
 fg_flow fg_call_module(fg_trace *t, fg_value *m, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out, bool *handled);

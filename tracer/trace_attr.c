@@ -9,8 +9,7 @@
 #include <string.h>
 #include <structmember.h>
 
-static fg_flow
-remember_type(fg_trace *t, fg_value *type)
+static fg_flow remember_type(fg_trace *t, fg_value *type)
 {
     if (t->n_types == t->cap_types) {
         int32_t cap = t->cap_types ? 2 * t->cap_types : 16;
@@ -28,8 +27,7 @@ remember_type(fg_trace *t, fg_value *type)
     return FG_FLOW_OK;
 }
 
-fg_flow
-fg_object_type(fg_trace *t, fg_value *o, fg_value **out)
+fg_flow fg_object_type(fg_trace *t, fg_value *o, fg_value **out)
 {
     FG_DO(fg_look(t, &o));
     if (o->kind == FG_V_OBJECT && o->c != NULL) {
@@ -56,8 +54,7 @@ fg_object_type(fg_trace *t, fg_value *o, fg_value **out)
     return remember_type(t, type);
 }
 
-fg_flow
-fg_type_lookup(fg_trace *t, fg_value *type_value, PyTypeObject *type, PyObject *name, fg_value **out)
+fg_flow fg_type_lookup(fg_trace *t, fg_value *type_value, PyTypeObject *type, PyObject *name, fg_value **out)
 {
     PyObject *found = fg_py_type_lookup(type, name);
     *out = NULL;
@@ -84,8 +81,7 @@ fg_type_lookup(fg_trace *t, fg_value *type_value, PyTypeObject *type, PyObject *
 }
 
 /* The class says how attributes are read: only the two generic ways are followed. */
-static fg_flow
-check_generic_read(fg_trace *t, fg_value *type_value, PyTypeObject *type)
+static fg_flow check_generic_read(fg_trace *t, fg_value *type_value, PyTypeObject *type)
 {
     fg_value *found;
     FG_DO(fg_type_lookup(t, type_value, type, fg_names.s_getattribute, &found));
@@ -94,8 +90,7 @@ check_generic_read(fg_trace *t, fg_value *type_value, PyTypeObject *type)
     return fg_look(t, &found);
 }
 
-static fg_flow
-wrapped_function(fg_trace *t, fg_value *descr, fg_value **out)
+static fg_flow wrapped_function(fg_trace *t, fg_value *descr, fg_value **out)
 {
     PyObject *func = PyObject_GetAttr(descr->real, fg_names.s_func);
     if (func == NULL || fg_own(t, func) == NULL)
@@ -106,8 +101,7 @@ wrapped_function(fg_trace *t, fg_value *descr, fg_value **out)
     return *out ? FG_FLOW_OK : FG_FLOW_ERROR;
 }
 
-static fg_flow
-method_new(fg_trace *t, fg_value *func, fg_value *self, PyObject *name, fg_value **out)
+static fg_flow method_new(fg_trace *t, fg_value *func, fg_value *self, PyObject *name, fg_value **out)
 {
     fg_value *m = fg_value_new(t, FG_V_METHOD);
     if (m == NULL)
@@ -121,8 +115,7 @@ method_new(fg_trace *t, fg_value *func, fg_value *self, PyObject *name, fg_value
 }
 
 /* What a class attribute becomes when it is read through an instance (self) or, with self NULL, through the class. */
-static fg_flow
-bind(fg_trace *t, fg_value *found, fg_value *self, fg_value *cls, PyObject *name, fg_value **out)
+static fg_flow bind(fg_trace *t, fg_value *found, fg_value *self, fg_value *cls, PyObject *name, fg_value **out)
 {
     FG_DO(fg_look(t, &found));
     PyTypeObject *type = found->type;
@@ -160,8 +153,7 @@ bind(fg_trace *t, fg_value *found, fg_value *self, fg_value *cls, PyObject *name
     return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "descriptor of type %s for '%U'", type ? type->tp_name : "?", name);
 }
 
-static fg_flow
-property_part(fg_trace *t, fg_value *property, int part, fg_value **out)
+static fg_flow property_part(fg_trace *t, fg_value *property, int part, fg_value **out)
 {
     static const char *const names[] = {"fget", "fset", "fdel"};
     PyObject *func = PyObject_GetAttrString(property->real, names[part]);
@@ -175,8 +167,7 @@ property_part(fg_trace *t, fg_value *property, int part, fg_value **out)
     return *out ? fg_look(t, out) : FG_FLOW_ERROR;
 }
 
-static fg_flow
-slot_read(fg_trace *t, fg_value *o, fg_value *descr, PyObject *name, fg_value **out)
+static fg_flow slot_read(fg_trace *t, fg_value *o, fg_value *descr, PyObject *name, fg_value **out)
 {
     PyMemberDef *member = ((PyMemberDescrObject *)descr->real)->d_member;
     *out = NULL;
@@ -198,8 +189,7 @@ slot_read(fg_trace *t, fg_value *o, fg_value *descr, PyObject *name, fg_value **
     return fg_map_set(t, &o->map, name, PyObject_Hash(name), *out, 0);
 }
 
-static fg_flow
-instance_read(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
+static fg_flow instance_read(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
 {
     *out = NULL;
     if (o->is_complete || o->node == FG_NODE_NONE || !fg_type_has_instance_dict(o->type))
@@ -216,8 +206,7 @@ instance_read(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
 }
 
 /* Attribute of an instance. getter: where a property's getter goes (NULL: properties are a break). *out NULL and no getter: absent. */
-static fg_flow
-instance_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg_value **getter)
+static fg_flow instance_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg_value **getter)
 {
     fg_vitem *item = fg_map_find(&o->map, name, PyObject_Hash(name));
     if (item != NULL && item->value != NULL) {
@@ -240,7 +229,8 @@ instance_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg_value
                 return property_part(t, found, 0, getter);
             if (dtype == &PyMemberDescr_Type)
                 return item != NULL ? FG_FLOW_OK : slot_read(t, o, found, name, out);
-            return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of %s is a descriptor of type %s", name, o->type->tp_name, dtype->tp_name);
+            return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of %s is a descriptor of type %s", name, o->type->tp_name,
+                            dtype->tp_name);
         }
     }
     if (item == NULL) {
@@ -267,16 +257,14 @@ instance_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg_value
     return FG_FLOW_OK;
 }
 
-static fg_flow
-module_dict(fg_trace *t, fg_value *m, fg_value **out)
+static fg_flow module_dict(fg_trace *t, fg_value *m, fg_value **out)
 {
     *out = fg_value_lazy(t, FG_ACC_MODULE_DICT, m->node, NULL, 0, PyModule_GetDict(m->real));
     return *out ? fg_look(t, out) : FG_FLOW_ERROR;
 }
 
 /* Attribute of a class read through the class itself. */
-static fg_flow
-class_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
+static fg_flow class_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
 {
     PyTypeObject *type = (PyTypeObject *)o->real;
     if (Py_TYPE(type) != &PyType_Type) {
@@ -308,8 +296,7 @@ class_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
     return bind(t, found, NULL, o, name, out);
 }
 
-static fg_flow
-super_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
+static fg_flow super_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
 {
     PyTypeObject *start = (PyTypeObject *)o->a->real;
     fg_value *self = o->b;
@@ -351,14 +338,12 @@ super_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
     return fg_break(t, FG_BREAK_RAISES, "super() has no attribute '%U'", name);
 }
 
-static fg_flow
-find(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg_value **getter)
+static fg_flow find(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg_value **getter)
 {
     *out = NULL;
     FG_DO(fg_look(t, &o));
     switch ((fg_vkind)o->kind) {
-    case FG_V_TENSOR:
-        return fg_tensor_attr(t, o, name, out);
+    case FG_V_TENSOR: return fg_tensor_attr(t, o, name, out);
     case FG_V_OBJECT:
         if (o->type == &PyModule_Type) {
             fg_value *dict;
@@ -414,22 +399,18 @@ find(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg_value **getter
             return FG_FLOW_OK;
         }
         return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of a method", name);
-    case FG_V_SUPER:
-        return super_attr(t, o, name, out);
-    default:
-        return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of %s", name, o->type ? o->type->tp_name : "a run-time object");
+    case FG_V_SUPER: return super_attr(t, o, name, out);
+    default: return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of %s", name, o->type ? o->type->tp_name : "a run-time object");
     }
 }
 
-fg_flow
-fg_attr_lookup(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
+fg_flow fg_attr_lookup(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
 {
     return find(t, o, name, out, NULL);
 }
 
 /* Pushes a frame for a property's getter; then *out is NULL. */
-fg_flow
-fg_attr_load(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
+fg_flow fg_attr_load(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
 {
     fg_value *getter = NULL;
     FG_DO(fg_look(t, &o));
@@ -443,8 +424,7 @@ fg_attr_load(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
 
 /* --- stores */
 
-static fg_flow
-emit_store(fg_trace *t, fg_value *o, PyObject *name, fg_value *v)
+static fg_flow emit_store(fg_trace *t, fg_value *o, PyObject *name, fg_value *v)
 {
     fg_reg regs[2];
     FG_SET(t, o->is_mutated, 1);
@@ -453,14 +433,13 @@ emit_store(fg_trace *t, fg_value *o, PyObject *name, fg_value *v)
     return fg_emit(t, FG_STEP_STORE_ATTR, FG_SF_EFFECT, 0, name, NULL, regs, 2, NULL);
 }
 
-static bool
-is_plain_module_value(const fg_value *v)
+static bool is_plain_module_value(const fg_value *v)
 {
-    return v->kind == FG_V_SCALAR || (v->kind == FG_V_CONST && v->real != Py_None) || v->kind == FG_V_LIST || v->kind == FG_V_TUPLE || v->kind == FG_V_DICT;
+    return v->kind == FG_V_SCALAR || (v->kind == FG_V_CONST && v->real != Py_None) || v->kind == FG_V_LIST || v->kind == FG_V_TUPLE ||
+           v->kind == FG_V_DICT;
 }
 
-static fg_flow
-check_generic_write(fg_trace *t, fg_value *o, fg_value *type, PyObject *name, fg_value *v)
+static fg_flow check_generic_write(fg_trace *t, fg_value *o, fg_value *type, PyObject *name, fg_value *v)
 {
     fg_value *found;
     FG_DO(fg_type_lookup(t, type, o->type, v ? fg_names.s_setattr : fg_names.s_delattr, &found));
@@ -469,7 +448,8 @@ check_generic_write(fg_trace *t, fg_value *o, fg_value *type, PyObject *name, fg
     if (fg_is_nn_module(o->type) && o->node != FG_NODE_NONE && v != NULL) {
         fg_value *module_class, *base;
         if (!is_plain_module_value(v))
-            return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "assignment of a %s to a module attribute", v->type ? v->type->tp_name : "value");
+            return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "assignment of a %s to a module attribute",
+                            v->type ? v->type->tp_name : "value");
         PyTypeObject *cls = (PyTypeObject *)fg_py_torch_module_class();
         if ((module_class = fg_value_const(t, (PyObject *)cls)) == NULL)
             return FG_FLOW_ERROR;
@@ -487,13 +467,13 @@ check_generic_write(fg_trace *t, fg_value *o, fg_value *type, PyObject *name, fg
     return fg_look(t, &found);
 }
 
-fg_flow
-fg_attr_store(fg_trace *t, fg_value *o, PyObject *name, fg_value *v)
+fg_flow fg_attr_store(fg_trace *t, fg_value *o, PyObject *name, fg_value *v)
 {
     FG_DO(fg_look(t, &o));
     FG_DO(fg_look(t, &v));
     if (o->kind != FG_V_OBJECT)
-        return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "assignment to '%U' of %s", name, o->type ? o->type->tp_name : "a run-time object");
+        return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "assignment to '%U' of %s", name,
+                        o->type ? o->type->tp_name : "a run-time object");
     if (o->type == &PyModule_Type) {
         fg_value *dict;
         FG_DO(module_dict(t, o, &dict));
@@ -537,8 +517,7 @@ fg_attr_store(fg_trace *t, fg_value *o, PyObject *name, fg_value *v)
     return fg_map_set(t, &o->map, name, PyObject_Hash(name), v, 1);
 }
 
-fg_flow
-fg_attr_delete(fg_trace *t, fg_value *o, PyObject *name)
+fg_flow fg_attr_delete(fg_trace *t, fg_value *o, PyObject *name)
 {
     FG_DO(fg_look(t, &o));
     fg_value *type, *seen;
@@ -563,8 +542,7 @@ fg_attr_delete(fg_trace *t, fg_value *o, PyObject *name)
 
 /* --- globals */
 
-fg_flow
-fg_global_load(fg_trace *t, fg_tframe *f, PyObject *name, fg_value **out)
+fg_flow fg_global_load(fg_trace *t, fg_tframe *f, PyObject *name, fg_value **out)
 {
     FG_DO(fg_look(t, &f->globals));
     FG_DO(fg_dict_get(t, f->globals, name, out));
@@ -578,8 +556,7 @@ fg_global_load(fg_trace *t, fg_tframe *f, PyObject *name, fg_value **out)
 }
 
 /* v NULL deletes. */
-fg_flow
-fg_global_store(fg_trace *t, fg_tframe *f, PyObject *name, fg_value *v)
+fg_flow fg_global_store(fg_trace *t, fg_tframe *f, PyObject *name, fg_value *v)
 {
     FG_DO(fg_look(t, &f->globals));
     FG_DO(fg_look(t, &t->root->globals));

@@ -5,7 +5,7 @@
 
 typedef struct fg_bargs {
     fg_value **v;
-    int32_t n;         /* all */
+    int32_t n; /* all */
     int32_t npos;
     PyObject *kwnames; /* NULL: none */
     PyObject *callable;
@@ -13,33 +13,28 @@ typedef struct fg_bargs {
 
 typedef fg_flow (*builtin_body)(fg_trace *t, const fg_bargs *a, fg_value **out);
 
-static fg_flow
-give(fg_trace *t, FG_STEALS PyObject *object, fg_value **out)
+static fg_flow give(fg_trace *t, FG_STEALS PyObject *object, fg_value **out)
 {
     return fg_own(t, object) && (*out = fg_value_const(t, object)) ? FG_FLOW_OK : FG_FLOW_ERROR;
 }
 
-static fg_flow
-give_bool(fg_trace *t, bool value, fg_value **out)
+static fg_flow give_bool(fg_trace *t, bool value, fg_value **out)
 {
     return (*out = fg_value_const(t, value ? Py_True : Py_False)) ? FG_FLOW_OK : FG_FLOW_ERROR;
 }
 
-static bool
-is_scalar(const fg_value *v)
+static bool is_scalar(const fg_value *v)
 {
     return (v->kind == FG_V_SCALAR || v->kind == FG_V_CONST) && v->type != NULL && fg_is_scalar_type(v->type);
 }
 
-static fg_flow
-unsupported(fg_trace *t, const fg_bargs *a)
+static fg_flow unsupported(fg_trace *t, const fg_bargs *a)
 {
     PyObject *name = fg_own(t, fg_py_callable_name(a->callable));
     return name ? fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U with these arguments", name) : FG_FLOW_ERROR;
 }
 
-static fg_value *
-keyword(const fg_bargs *a, const char *name)
+static fg_value *keyword(const fg_bargs *a, const char *name)
 {
     for (int32_t i = a->npos; i < a->n; i++)
         if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(a->kwnames, i - a->npos), name) == 0)
@@ -47,16 +42,14 @@ keyword(const fg_bargs *a, const char *name)
     return NULL;
 }
 
-static fg_flow
-b_len(fg_trace *t, const fg_bargs *a, fg_value **out)
+static fg_flow b_len(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     int64_t n;
     FG_DO(fg_len(t, a->v[0]->kind == FG_V_VIEW ? a->v[0]->a : a->v[0], &n));
     return give(t, PyLong_FromLongLong(n), out);
 }
 
-static fg_flow
-b_range(fg_trace *t, const fg_bargs *a, fg_value **out)
+static fg_flow b_range(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     PyObject *parts[3];
     for (int32_t i = 0; i < a->n; i++) {
@@ -68,8 +61,7 @@ b_range(fg_trace *t, const fg_bargs *a, fg_value **out)
     return range ? give(t, range, out) : fg_break_on_error(t, FG_BREAK_RAISES, "range");
 }
 
-static fg_flow
-b_scalar(fg_trace *t, const fg_bargs *a, fg_value **out)
+static fg_flow b_scalar(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     for (int32_t i = 0; i < a->n; i++)
         if (!is_scalar(a->v[i])) {
@@ -91,8 +83,7 @@ b_scalar(fg_trace *t, const fg_bargs *a, fg_value **out)
     return fg_scalar_call(t, a->callable, a->v, a->n, out);
 }
 
-static fg_flow
-b_bool(fg_trace *t, const fg_bargs *a, fg_value **out)
+static fg_flow b_bool(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     bool truth;
     if (a->n == 1 && a->v[0]->kind == FG_V_SCALAR)
@@ -104,8 +95,7 @@ b_bool(fg_trace *t, const fg_bargs *a, fg_value **out)
 }
 
 /* math.* of scalars: a step of the type that the example has, or a constant. */
-static fg_flow
-b_math(fg_trace *t, const fg_bargs *a, fg_value **out)
+static fg_flow b_math(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     PyObject *stack[4];
     bool all_const = true;
@@ -149,8 +139,7 @@ b_math(fg_trace *t, const fg_bargs *a, fg_value **out)
 
 /* --- types */
 
-static fg_flow
-runtime_type(fg_trace *t, fg_value *v, PyTypeObject **type)
+static fg_flow runtime_type(fg_trace *t, fg_value *v, PyTypeObject **type)
 {
     if (v->type != NULL) {
         *type = v->type;
@@ -169,8 +158,7 @@ runtime_type(fg_trace *t, fg_value *v, PyTypeObject **type)
     return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "the type is only known at run time");
 }
 
-static fg_flow
-is_instance(fg_trace *t, PyTypeObject *type, fg_value *cls, bool *yes)
+static fg_flow is_instance(fg_trace *t, PyTypeObject *type, fg_value *cls, bool *yes)
 {
     FG_DO(fg_look(t, &cls));
     if (cls->kind == FG_V_TUPLE || (cls->kind == FG_V_CONST && PyTuple_CheckExact(cls->real))) {
@@ -198,8 +186,7 @@ is_instance(fg_trace *t, PyTypeObject *type, fg_value *cls, bool *yes)
     return FG_FLOW_OK;
 }
 
-static fg_flow
-b_isinstance(fg_trace *t, const fg_bargs *a, fg_value **out)
+static fg_flow b_isinstance(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     PyTypeObject *type;
     bool yes;
@@ -208,8 +195,7 @@ b_isinstance(fg_trace *t, const fg_bargs *a, fg_value **out)
     return give_bool(t, yes, out);
 }
 
-static fg_flow
-b_issubclass(fg_trace *t, const fg_bargs *a, fg_value **out)
+static fg_flow b_issubclass(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     if (a->v[0]->kind != FG_V_CONST || !PyType_Check(a->v[0]->real) || a->v[1]->kind != FG_V_CONST || !PyType_Check(a->v[1]->real) ||
         Py_TYPE(a->v[1]->real) != &PyType_Type)
@@ -217,8 +203,7 @@ b_issubclass(fg_trace *t, const fg_bargs *a, fg_value **out)
     return give_bool(t, PyType_IsSubtype((PyTypeObject *)a->v[0]->real, (PyTypeObject *)a->v[1]->real), out);
 }
 
-static fg_flow
-b_type(fg_trace *t, const fg_bargs *a, fg_value **out)
+static fg_flow b_type(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     PyTypeObject *type;
     if (a->v[0]->kind == FG_V_OBJECT)
@@ -227,8 +212,7 @@ b_type(fg_trace *t, const fg_bargs *a, fg_value **out)
     return (*out = fg_value_const(t, (PyObject *)type)) ? FG_FLOW_OK : FG_FLOW_ERROR;
 }
 
-static fg_flow
-b_callable(fg_trace *t, const fg_bargs *a, fg_value **out)
+static fg_flow b_callable(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     fg_value *v = a->v[0];
     if (v->kind == FG_V_OPAQUE || (v->kind == FG_V_OBJECT && v->node == FG_NODE_NONE))
@@ -240,8 +224,7 @@ b_callable(fg_trace *t, const fg_bargs *a, fg_value **out)
 
 /* --- iterables */
 
-static fg_flow
-b_list(fg_trace *t, const fg_bargs *a, fg_value **out)
+static fg_flow b_list(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     fg_value **items = NULL;
     int32_t n = 0;
@@ -255,8 +238,7 @@ b_list(fg_trace *t, const fg_bargs *a, fg_value **out)
     return (*out = fg_value_seq(t, kind, items, n)) ? FG_FLOW_OK : FG_FLOW_ERROR;
 }
 
-static fg_flow
-b_set(fg_trace *t, const fg_bargs *a, fg_value **out)
+static fg_flow b_set(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     fg_value **items = NULL, *unused;
     int32_t n = 0;
@@ -270,8 +252,7 @@ b_set(fg_trace *t, const fg_bargs *a, fg_value **out)
     return add ? FG_FLOW_OK : FG_FLOW_ERROR;
 }
 
-static fg_flow
-b_dict(fg_trace *t, const fg_bargs *a, fg_value **out)
+static fg_flow b_dict(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     fg_value *dict = fg_value_new(t, FG_V_DICT), *unused, *key;
     if (dict == NULL)
@@ -302,14 +283,12 @@ b_dict(fg_trace *t, const fg_bargs *a, fg_value **out)
     return FG_FLOW_OK;
 }
 
-static fg_flow
-b_iter(fg_trace *t, const fg_bargs *a, fg_value **out)
+static fg_flow b_iter(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     return fg_iter_new(t, a->v[0], out);
 }
 
-static fg_flow
-b_next(fg_trace *t, const fg_bargs *a, fg_value **out)
+static fg_flow b_next(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     FG_DO(fg_iter_next(t, a->v[0], out));
     if (*out != NULL)
@@ -320,8 +299,7 @@ b_next(fg_trace *t, const fg_bargs *a, fg_value **out)
     return FG_FLOW_OK;
 }
 
-static fg_flow
-new_iter(fg_trace *t, fg_iter_kind kind, PyTypeObject *type, fg_value **out)
+static fg_flow new_iter(fg_trace *t, fg_iter_kind kind, PyTypeObject *type, fg_value **out)
 {
     if ((*out = fg_value_new(t, FG_V_ITER)) == NULL)
         return FG_FLOW_ERROR;
@@ -330,8 +308,7 @@ new_iter(fg_trace *t, fg_iter_kind kind, PyTypeObject *type, fg_value **out)
     return FG_FLOW_OK;
 }
 
-static fg_flow
-b_enumerate(fg_trace *t, const fg_bargs *a, fg_value **out)
+static fg_flow b_enumerate(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     fg_value *start = a->npos == 2 ? a->v[1] : keyword(a, "start"), *inner;
     if (start == NULL && a->n != 1)
@@ -347,8 +324,7 @@ b_enumerate(fg_trace *t, const fg_bargs *a, fg_value **out)
     return FG_FLOW_OK;
 }
 
-static fg_flow
-b_zip(fg_trace *t, const fg_bargs *a, fg_value **out)
+static fg_flow b_zip(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     if (a->n != a->npos)
         return unsupported(t, a);
@@ -362,12 +338,12 @@ b_zip(fg_trace *t, const fg_bargs *a, fg_value **out)
     return FG_FLOW_OK;
 }
 
-static fg_flow
-b_reversed(fg_trace *t, const fg_bargs *a, fg_value **out)
+static fg_flow b_reversed(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     fg_value *v = a->v[0], **items;
     int32_t n;
-    if (v->kind != FG_V_LIST && v->kind != FG_V_TUPLE && !(v->kind == FG_V_CONST && (PyTuple_CheckExact(v->real) || v->type == &PyRange_Type)))
+    if (v->kind != FG_V_LIST && v->kind != FG_V_TUPLE &&
+        !(v->kind == FG_V_CONST && (PyTuple_CheckExact(v->real) || v->type == &PyRange_Type)))
         return unsupported(t, a);
     FG_DO(fg_iterate(t, v, &items, &n));
     FG_DO(new_iter(t, FG_ITER_REVERSED, &PyReversed_Type, out));
@@ -376,8 +352,7 @@ b_reversed(fg_trace *t, const fg_bargs *a, fg_value **out)
     return (*out)->a ? FG_FLOW_OK : FG_FLOW_ERROR;
 }
 
-static fg_flow
-b_sorted(fg_trace *t, const fg_bargs *a, fg_value **out)
+static fg_flow b_sorted(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     fg_value *key = keyword(a, "key"), *reverse = keyword(a, "reverse"), **items;
     int32_t n;
@@ -397,8 +372,7 @@ b_sorted(fg_trace *t, const fg_bargs *a, fg_value **out)
     return fg_sorted(t, items, n, keys, backwards, out);
 }
 
-static fg_flow
-b_sum(fg_trace *t, const fg_bargs *a, fg_value **out)
+static fg_flow b_sum(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     fg_value **items, *start = a->npos == 2 ? a->v[1] : keyword(a, "start"), *total;
     int32_t n;
@@ -425,8 +399,7 @@ b_sum(fg_trace *t, const fg_bargs *a, fg_value **out)
 }
 
 /* One element at a time: what comes after the deciding one is never computed. */
-static fg_flow
-b_any_all(fg_trace *t, const fg_bargs *a, fg_value **out)
+static fg_flow b_any_all(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     fg_value *it, *item;
     PyObject *name = fg_own(t, fg_py_callable_name(a->callable));
@@ -444,8 +417,7 @@ b_any_all(fg_trace *t, const fg_bargs *a, fg_value **out)
     }
 }
 
-static fg_flow
-b_min_max(fg_trace *t, const fg_bargs *a, fg_value **out)
+static fg_flow b_min_max(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     fg_value **items = a->v;
     int32_t n = a->n;
@@ -480,8 +452,7 @@ b_min_max(fg_trace *t, const fg_bargs *a, fg_value **out)
     return give(t, best, out);
 }
 
-static fg_flow
-b_map(fg_trace *t, const fg_bargs *a, fg_value **out)
+static fg_flow b_map(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     fg_value **items = fg_arena_alloc(&t->arena, (size_t)a->n * sizeof *items);
     if (items == NULL)
@@ -495,8 +466,7 @@ b_map(fg_trace *t, const fg_bargs *a, fg_value **out)
     return FG_FLOW_OK;
 }
 
-static fg_flow
-b_filter(fg_trace *t, const fg_bargs *a, fg_value **out)
+static fg_flow b_filter(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     fg_value *inner;
     FG_DO(fg_iter_new(t, a->v[1], &inner));
@@ -508,8 +478,7 @@ b_filter(fg_trace *t, const fg_bargs *a, fg_value **out)
 
 /* --- attributes */
 
-static fg_flow
-attr_name(fg_trace *t, fg_value *v, PyObject **name)
+static fg_flow attr_name(fg_trace *t, fg_value *v, PyObject **name)
 {
     if (v->kind != FG_V_SCALAR && v->kind != FG_V_CONST)
         return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "attribute name");
@@ -522,8 +491,7 @@ attr_name(fg_trace *t, fg_value *v, PyObject **name)
     return *name ? FG_FLOW_OK : FG_FLOW_ERROR;
 }
 
-static fg_flow
-b_getattr(fg_trace *t, const fg_bargs *a, fg_value **out)
+static fg_flow b_getattr(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     PyObject *name;
     FG_DO(attr_name(t, a->v[1], &name));
@@ -535,8 +503,7 @@ b_getattr(fg_trace *t, const fg_bargs *a, fg_value **out)
     return FG_FLOW_OK;
 }
 
-static fg_flow
-b_hasattr(fg_trace *t, const fg_bargs *a, fg_value **out)
+static fg_flow b_hasattr(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     PyObject *name;
     fg_value *seen;
@@ -545,8 +512,7 @@ b_hasattr(fg_trace *t, const fg_bargs *a, fg_value **out)
     return give_bool(t, seen != NULL, out);
 }
 
-static fg_flow
-b_setattr(fg_trace *t, const fg_bargs *a, fg_value **out)
+static fg_flow b_setattr(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     PyObject *name;
     fg_tframe *before = t->frame;
@@ -557,8 +523,7 @@ b_setattr(fg_trace *t, const fg_bargs *a, fg_value **out)
     return (*out = fg_value_const(t, Py_None)) ? FG_FLOW_OK : FG_FLOW_ERROR;
 }
 
-static fg_flow
-b_slice(fg_trace *t, const fg_bargs *a, fg_value **out)
+static fg_flow b_slice(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     fg_value *none = fg_value_const(t, Py_None), *parts[3] = {none, none, none};
     if (none == NULL)
@@ -570,8 +535,7 @@ b_slice(fg_trace *t, const fg_bargs *a, fg_value **out)
     return (*out = fg_value_seq(t, FG_V_SLICE, parts, 3)) ? FG_FLOW_OK : FG_FLOW_ERROR;
 }
 
-static fg_flow
-b_object(fg_trace *t, const fg_bargs *a, fg_value **out)
+static fg_flow b_object(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     fg_reg f, reg;
     if ((f = fg_ir_reg_add(&t->ir, FG_REG_CONST, a->callable)) == FG_REG_NONE)
@@ -582,12 +546,18 @@ b_object(fg_trace *t, const fg_bargs *a, fg_value **out)
 
 /* --- operator.* */
 
-static fg_flow
-b_operator(fg_trace *t, const fg_bargs *a, fg_value **out)
+static fg_flow b_operator(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
-    static const struct { const char *name; int op; } binary[] = {{"add", 0}, {"and_", 1}, {"floordiv", 2}, {"lshift", 3}, {"matmul", 4}, {"mul", 5},
-        {"mod", 6}, {"or_", 7}, {"pow", 8}, {"rshift", 9}, {"sub", 10}, {"truediv", 11}, {"xor", 12}, {"iadd", 13}, {"imul", 18}, {"isub", 23}, {"itruediv", 24}};
-    static const struct { const char *name; int op; } compare[] = {{"lt", 0}, {"le", 1}, {"eq", 2}, {"ne", 3}, {"gt", 4}, {"ge", 5}};
+    static const struct {
+        const char *name;
+        int op;
+    } binary[] = {{"add", 0},  {"and_", 1},  {"floordiv", 2}, {"lshift", 3}, {"matmul", 4},   {"mul", 5},
+                  {"mod", 6},  {"or_", 7},   {"pow", 8},      {"rshift", 9}, {"sub", 10},     {"truediv", 11},
+                  {"xor", 12}, {"iadd", 13}, {"imul", 18},    {"isub", 23},  {"itruediv", 24}};
+    static const struct {
+        const char *name;
+        int op;
+    } compare[] = {{"lt", 0}, {"le", 1}, {"eq", 2}, {"ne", 3}, {"gt", 4}, {"ge", 5}};
     PyObject *name = fg_own(t, PyObject_GetAttr(a->callable, fg_names.s_name));
     if (name == NULL)
         return FG_FLOW_ERROR;
@@ -608,31 +578,59 @@ static const struct builtin_row {
     bool keywords;
     builtin_body body;
 } rows[] = {
-    {"len", 1, 1, false, b_len},           {"range", 1, 3, false, b_range},     {"isinstance", 2, 2, false, b_isinstance},
-    {"issubclass", 2, 2, false, b_issubclass}, {"type", 1, 1, false, b_type},   {"callable", 1, 1, false, b_callable},
-    {"int", 0, 2, false, b_scalar},        {"float", 0, 1, false, b_scalar},    {"str", 0, 1, false, b_scalar},
-    {"complex", 0, 2, false, b_scalar},    {"abs", 1, 1, false, b_scalar},      {"round", 1, 2, false, b_scalar},
-    {"divmod", 2, 2, false, b_scalar},     {"pow", 2, 3, false, b_scalar},      {"ord", 1, 1, false, b_scalar},
-    {"chr", 1, 1, false, b_scalar},        {"repr", 1, 1, false, b_scalar},     {"hex", 1, 1, false, b_scalar},
-    {"bin", 1, 1, false, b_scalar},        {"bool", 0, 1, false, b_bool},       {"list", 0, 1, false, b_list},
-    {"tuple", 0, 1, false, b_list},        {"set", 0, 1, false, b_set},         {"dict", 0, 1, true, b_dict},
-    {"iter", 1, 1, false, b_iter},         {"next", 1, 2, false, b_next},       {"enumerate", 1, 2, true, b_enumerate},
-    {"zip", 0, 64, true, b_zip},           {"reversed", 1, 1, false, b_reversed}, {"sorted", 1, 1, true, b_sorted},
-    {"sum", 1, 2, true, b_sum},            {"any", 1, 1, false, b_any_all},     {"all", 1, 1, false, b_any_all},
-    {"min", 1, 64, true, b_min_max},       {"max", 1, 64, true, b_min_max},     {"getattr", 2, 3, false, b_getattr},
-    {"hasattr", 2, 2, false, b_hasattr},   {"setattr", 3, 3, false, b_setattr}, {"slice", 1, 3, false, b_slice},
-    {"object", 0, 0, false, b_object},       {"map", 2, 8, false, b_map},           {"filter", 2, 2, false, b_filter},
+    {"len", 1, 1, false, b_len},
+    {"range", 1, 3, false, b_range},
+    {"isinstance", 2, 2, false, b_isinstance},
+    {"issubclass", 2, 2, false, b_issubclass},
+    {"type", 1, 1, false, b_type},
+    {"callable", 1, 1, false, b_callable},
+    {"int", 0, 2, false, b_scalar},
+    {"float", 0, 1, false, b_scalar},
+    {"str", 0, 1, false, b_scalar},
+    {"complex", 0, 2, false, b_scalar},
+    {"abs", 1, 1, false, b_scalar},
+    {"round", 1, 2, false, b_scalar},
+    {"divmod", 2, 2, false, b_scalar},
+    {"pow", 2, 3, false, b_scalar},
+    {"ord", 1, 1, false, b_scalar},
+    {"chr", 1, 1, false, b_scalar},
+    {"repr", 1, 1, false, b_scalar},
+    {"hex", 1, 1, false, b_scalar},
+    {"bin", 1, 1, false, b_scalar},
+    {"bool", 0, 1, false, b_bool},
+    {"list", 0, 1, false, b_list},
+    {"tuple", 0, 1, false, b_list},
+    {"set", 0, 1, false, b_set},
+    {"dict", 0, 1, true, b_dict},
+    {"iter", 1, 1, false, b_iter},
+    {"next", 1, 2, false, b_next},
+    {"enumerate", 1, 2, true, b_enumerate},
+    {"zip", 0, 64, true, b_zip},
+    {"reversed", 1, 1, false, b_reversed},
+    {"sorted", 1, 1, true, b_sorted},
+    {"sum", 1, 2, true, b_sum},
+    {"any", 1, 1, false, b_any_all},
+    {"all", 1, 1, false, b_any_all},
+    {"min", 1, 64, true, b_min_max},
+    {"max", 1, 64, true, b_min_max},
+    {"getattr", 2, 3, false, b_getattr},
+    {"hasattr", 2, 2, false, b_hasattr},
+    {"setattr", 3, 3, false, b_setattr},
+    {"slice", 1, 3, false, b_slice},
+    {"object", 0, 0, false, b_object},
+    {"map", 2, 8, false, b_map},
+    {"filter", 2, 2, false, b_filter},
 };
 
 static PyObject *table; /* builtin object -> index of its row; made once from the real builtins */
 
-static fg_flow
-table_make(void)
+static fg_flow table_make(void)
 {
     PyObject *made = PyDict_New(), *module = PyImport_ImportModule("builtins");
     for (size_t i = 0; made && module && i < sizeof rows / sizeof *rows; i++) {
         PyObject *object = PyObject_GetAttrString(module, rows[i].name), *index = PyLong_FromSize_t(i);
-        int failed = object == NULL || index == NULL || !(PyCFunction_Check(object) || PyType_Check(object)) || PyDict_SetItem(made, object, index) < 0;
+        int failed = object == NULL || index == NULL || !(PyCFunction_Check(object) || PyType_Check(object)) ||
+                     PyDict_SetItem(made, object, index) < 0;
         Py_XDECREF(object);
         Py_XDECREF(index);
         if (failed && PyErr_Occurred())
@@ -643,8 +641,7 @@ table_make(void)
     return made ? FG_FLOW_OK : FG_FLOW_ERROR;
 }
 
-bool
-fg_is_own_builtin(PyObject *callable, bool *yes)
+bool fg_is_own_builtin(PyObject *callable, bool *yes)
 {
     if (table == NULL && table_make() != FG_FLOW_OK)
         return false;
@@ -652,8 +649,8 @@ fg_is_own_builtin(PyObject *callable, bool *yes)
     return !PyErr_Occurred();
 }
 
-fg_flow
-fg_call_builtin(fg_trace *t, fg_value *f, PyObject *callable, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out, bool *handled)
+fg_flow fg_call_builtin(fg_trace *t, fg_value *f, PyObject *callable, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out,
+                        bool *handled)
 {
     (void)f;
     *handled = false;

@@ -14,8 +14,7 @@ typedef struct fg_binding {
     fg_node node; /* of an existing function, or FG_NODE_NONE */
 } fg_binding;
 
-static fg_flow
-default_value(fg_trace *t, const fg_binding *b, int32_t i, fg_value **out)
+static fg_flow default_value(fg_trace *t, const fg_binding *b, int32_t i, fg_value **out)
 {
     *out = NULL;
     if (b->node == FG_NODE_NONE) {
@@ -36,8 +35,7 @@ default_value(fg_trace *t, const fg_binding *b, int32_t i, fg_value **out)
     return *out ? FG_FLOW_OK : FG_FLOW_ERROR;
 }
 
-static fg_flow
-kwdefault_value(fg_trace *t, const fg_binding *b, PyObject *name, fg_value **out)
+static fg_flow kwdefault_value(fg_trace *t, const fg_binding *b, PyObject *name, fg_value **out)
 {
     *out = NULL;
     if (b->node == FG_NODE_NONE) {
@@ -54,14 +52,12 @@ kwdefault_value(fg_trace *t, const fg_binding *b, PyObject *name, fg_value **out
     return *out ? FG_FLOW_OK : FG_FLOW_ERROR;
 }
 
-static PyObject *
-local_name(PyCodeObject *code, int32_t i)
+static PyObject *local_name(PyCodeObject *code, int32_t i)
 {
     return PyTuple_GET_ITEM(code->co_localsplusnames, i);
 }
 
-static fg_flow
-bind_keywords(fg_trace *t, const fg_binding *b, fg_value **values, PyObject *kwnames, fg_value *kwargs)
+static fg_flow bind_keywords(fg_trace *t, const fg_binding *b, fg_value **values, PyObject *kwnames, fg_value *kwargs)
 {
     PyCodeObject *code = b->code;
     int32_t named = code->co_argcount + code->co_kwonlyargcount;
@@ -87,8 +83,7 @@ bind_keywords(fg_trace *t, const fg_binding *b, fg_value **values, PyObject *kwn
     return FG_FLOW_OK;
 }
 
-static fg_flow
-bind(fg_trace *t, const fg_binding *b, fg_value **args, int32_t n, PyObject *kwnames)
+static fg_flow bind(fg_trace *t, const fg_binding *b, fg_value **args, int32_t n, PyObject *kwnames)
 {
     PyCodeObject *code = b->code;
     int32_t npos = n - (kwnames ? (int32_t)PyTuple_GET_SIZE(kwnames) : 0), named = code->co_argcount + code->co_kwonlyargcount, at = named;
@@ -126,8 +121,7 @@ bind(fg_trace *t, const fg_binding *b, fg_value **args, int32_t n, PyObject *kwn
 
 /* --- pushing a frame */
 
-static fg_flow
-existing_parts(fg_trace *t, fg_value *f, fg_tframe *frame)
+static fg_flow existing_parts(fg_trace *t, fg_value *f, fg_tframe *frame)
 {
     PyFunctionObject *real = (PyFunctionObject *)f->real;
     fg_node node = f->node;
@@ -147,8 +141,7 @@ existing_parts(fg_trace *t, fg_value *f, fg_tframe *frame)
     return FG_FLOW_OK;
 }
 
-fg_flow
-fg_call_python(fg_trace *t, fg_value *f, fg_value *self, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out)
+fg_flow fg_call_python(fg_trace *t, fg_value *f, fg_value *self, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out)
 {
     *out = NULL;
     bool existing = f->node != FG_NODE_NONE;
@@ -227,8 +220,7 @@ fg_call_python(fg_trace *t, fg_value *f, fg_value *self, fg_value **args, int32_
 
 /* --- rules that the package or the user gave */
 
-static const fg_op_row *
-allowed_row(fg_trace *t)
+static const fg_op_row *allowed_row(fg_trace *t)
 {
     static fg_op_row row = {.flags = FG_OPF_SCALARS | FG_OPF_CREATES | FG_OPF_STATE, .raises = FG_RAISES_DATA, .result = FG_RESULT_TENSOR};
     (void)t;
@@ -237,8 +229,7 @@ allowed_row(fg_trace *t)
     return row.name ? &row : NULL;
 }
 
-static fg_flow
-call_constant(fg_trace *t, PyObject *callable, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out)
+static fg_flow call_constant(fg_trace *t, PyObject *callable, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out)
 {
     PyObject *stack[16];
     Py_ssize_t nkw = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
@@ -263,8 +254,8 @@ call_constant(fg_trace *t, PyObject *callable, fg_value **args, int32_t n, PyObj
     return (*out = fg_value_lazy(t, FG_ACC_CONST, FG_NODE_NONE, result, 0, result)) ? FG_FLOW_OK : FG_FLOW_ERROR;
 }
 
-static fg_flow
-call_by_rule(fg_trace *t, PyObject *rule, PyObject *callable, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out, bool *handled)
+static fg_flow call_by_rule(fg_trace *t, PyObject *rule, PyObject *callable, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out,
+                            bool *handled)
 {
     *handled = true;
     if (PyTuple_Check(rule)) { /* ("substitute", function) */
@@ -285,7 +276,8 @@ call_by_rule(fg_trace *t, PyObject *rule, PyObject *callable, fg_value **args, i
     if (strcmp(text, "true") == 0)
         return (*out = fg_value_const(t, Py_True)) ? FG_FLOW_OK : FG_FLOW_ERROR;
     if (strcmp(text, "graph_break") == 0)
-        return fg_break(t, FG_BREAK_USER_REQUEST, "%U", n == 1 && args[0]->kind == FG_V_CONST && PyUnicode_Check(args[0]->real) ? args[0]->real : name);
+        return fg_break(t, FG_BREAK_USER_REQUEST, "%U",
+                        n == 1 && args[0]->kind == FG_V_CONST && PyUnicode_Check(args[0]->real) ? args[0]->real : name);
     if (strcmp(text, "disable") == 0 || strcmp(text, "skip") == 0)
         return fg_break(t, FG_BREAK_DISABLED, "%U", name);
     if (strcmp(text, "break") == 0 || strcmp(text, "forbid") == 0)
@@ -296,8 +288,7 @@ call_by_rule(fg_trace *t, PyObject *rule, PyObject *callable, fg_value **args, i
 
 /* --- what is called */
 
-static fg_flow
-call_method(fg_trace *t, fg_value *m, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out)
+static fg_flow call_method(fg_trace *t, fg_value *m, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out)
 {
     FG_DO(fg_look(t, &m->a));
     FG_DO(fg_look(t, &m->b));
@@ -321,8 +312,7 @@ call_method(fg_trace *t, fg_value *m, fg_value **args, int32_t n, PyObject *kwna
     return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "method %U", m->key ? m->key : fg_names.s_call);
 }
 
-static fg_flow
-call_object(fg_trace *t, fg_value *f, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out)
+static fg_flow call_object(fg_trace *t, fg_value *f, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out)
 {
     bool handled = false;
     if (fg_is_nn_module(f->type) && f->node != FG_NODE_NONE) {
@@ -347,19 +337,15 @@ call_object(fg_trace *t, fg_value *f, fg_value **args, int32_t n, PyObject *kwna
     return fg_call(t, found, all, n + 1, kwnames, out);
 }
 
-fg_flow
-fg_call(fg_trace *t, fg_value *f, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out)
+fg_flow fg_call(fg_trace *t, fg_value *f, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out)
 {
     bool handled = false;
     *out = NULL;
     FG_DO(fg_look(t, &f));
     switch ((fg_vkind)f->kind) {
-    case FG_V_METHOD:
-        return call_method(t, f, args, n, kwnames, out);
-    case FG_V_FUNC:
-        return fg_call_python(t, f, NULL, args, n, kwnames, out);
-    case FG_V_OBJECT:
-        return call_object(t, f, args, n, kwnames, out);
+    case FG_V_METHOD: return call_method(t, f, args, n, kwnames, out);
+    case FG_V_FUNC: return fg_call_python(t, f, NULL, args, n, kwnames, out);
+    case FG_V_OBJECT: return call_object(t, f, args, n, kwnames, out);
     case FG_V_CONST: {
         PyObject *callable = f->real;
         PyObject *rule = t->rules ? fg_py_rule(t->rules, callable) : NULL;
@@ -411,7 +397,6 @@ fg_call(fg_trace *t, fg_value *f, fg_value **args, int32_t n, PyObject *kwnames,
             return FG_FLOW_ERROR;
         return fg_break(t, fg_py_has_side_effects(callable) ? FG_BREAK_SIDE_EFFECT_CALL : FG_BREAK_UNSUPPORTED_CALL, "%U", name);
     }
-    default:
-        return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%s", f->type ? f->type->tp_name : "a run-time object");
+    default: return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%s", f->type ? f->type->tp_name : "a run-time object");
     }
 }

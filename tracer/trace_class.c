@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-fg_flow
-fg_call_class(fg_trace *t, fg_value *f, PyTypeObject *type, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out)
+fg_flow fg_call_class(fg_trace *t, fg_value *f, PyTypeObject *type, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out)
 {
     fg_value *found;
     if (Py_TYPE(type)->tp_call != PyType_Type.tp_call)
@@ -49,8 +48,7 @@ fg_call_class(fg_trace *t, fg_value *f, PyTypeObject *type, fg_value **args, int
     return FG_FLOW_OK;
 }
 
-fg_flow
-fg_object_materialise(fg_trace *t, fg_value *o, fg_reg *reg)
+fg_flow fg_object_materialise(fg_trace *t, fg_value *o, fg_reg *reg)
 {
     fg_reg regs[4];
     if ((regs[0] = fg_ir_reg_add(&t->ir, FG_REG_CONST, fg_names.object_new)) == FG_REG_NONE)
@@ -81,8 +79,7 @@ fg_object_materialise(fg_trace *t, fg_value *o, fg_reg *reg)
 }
 
 /* A method of C on an instance: only those of `object` that classes rely on. */
-fg_flow
-fg_call_object_method(fg_trace *t, fg_value *self, PyObject *descr, PyObject *name, fg_value **args, int32_t n, fg_value **out)
+fg_flow fg_call_object_method(fg_trace *t, fg_value *self, PyObject *descr, PyObject *name, fg_value **args, int32_t n, fg_value **out)
 {
     if (descr == fg_names.object_init && n == 0)
         return (*out = fg_value_const(t, Py_None)) ? FG_FLOW_OK : FG_FLOW_ERROR;
@@ -104,10 +101,10 @@ fg_call_object_method(fg_trace *t, fg_value *self, PyObject *descr, PyObject *na
 
 /* --- operators of classes */
 
-static const char *const binary_names[13] = {"add", "and", "floordiv", "lshift", "matmul", "mul", "mod", "or", "pow", "rshift", "sub", "truediv", "xor"};
+static const char *const binary_names[13] = {"add", "and", "floordiv", "lshift", "matmul",  "mul", "mod",
+                                             "or",  "pow", "rshift",   "sub",    "truediv", "xor"};
 
-static fg_flow
-find_special(fg_trace *t, fg_value *o, const char *prefix, const char *name, fg_value **out)
+static fg_flow find_special(fg_trace *t, fg_value *o, const char *prefix, const char *name, fg_value **out)
 {
     *out = NULL;
     if (o->kind != FG_V_OBJECT)
@@ -123,8 +120,7 @@ find_special(fg_trace *t, fg_value *o, const char *prefix, const char *name, fg_
     return *out ? fg_look(t, out) : FG_FLOW_OK;
 }
 
-fg_flow
-fg_call_special(fg_trace *t, fg_value *o, PyObject *name, fg_value **args, int32_t n, fg_value **out, bool *found)
+fg_flow fg_call_special(fg_trace *t, fg_value *o, PyObject *name, fg_value **args, int32_t n, fg_value **out, bool *found)
 {
     fg_value *type, *f;
     *found = false;
@@ -142,8 +138,7 @@ fg_call_special(fg_trace *t, fg_value *o, PyObject *name, fg_value **args, int32
     return fg_call_now(t, f, all, n + 1, NULL, out);
 }
 
-static fg_flow
-call_special(fg_trace *t, fg_value *f, fg_value *self, fg_value *other, fg_value **out)
+static fg_flow call_special(fg_trace *t, fg_value *f, fg_value *self, fg_value *other, fg_value **out)
 {
     if (f->kind != FG_V_FUNC)
         return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "operator of %s", self->type->tp_name);
@@ -152,8 +147,7 @@ call_special(fg_trace *t, fg_value *f, fg_value *self, fg_value *other, fg_value
     return FG_FLOW_OK;
 }
 
-static fg_flow
-object_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
+static fg_flow object_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
 {
     fg_value *f = NULL, *r = NULL;
     if (op >= 13)
@@ -169,14 +163,12 @@ object_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
                     b->type ? b->type->tp_name : "a run-time object");
 }
 
-static bool
-is_scalar(const fg_value *v)
+static bool is_scalar(const fg_value *v)
 {
     return (v->kind == FG_V_SCALAR || v->kind == FG_V_CONST) && v->type != NULL && fg_is_scalar_type(v->type);
 }
 
-static fg_flow
-seq_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out, bool *handled)
+static fg_flow seq_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out, bool *handled)
 {
     *handled = true;
     if (op % 13 == 0 && a->kind == FG_V_LIST && (b->kind == FG_V_LIST || op == 13)) {
@@ -197,7 +189,8 @@ seq_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out, bool *
         return FG_FLOW_OK;
     }
     if (op % 13 == 0 && (a->kind == FG_V_TUPLE || (a->kind == FG_V_CONST && PyTuple_CheckExact(a->real))) &&
-        (b->kind == FG_V_TUPLE || (b->kind == FG_V_CONST && PyTuple_CheckExact(b->real))) && (a->kind == FG_V_TUPLE || b->kind == FG_V_TUPLE)) {
+        (b->kind == FG_V_TUPLE || (b->kind == FG_V_CONST && PyTuple_CheckExact(b->real))) &&
+        (a->kind == FG_V_TUPLE || b->kind == FG_V_TUPLE)) {
         fg_value **items;
         int32_t n;
         FG_DO(fg_iterate(t, a, &items, &n));
@@ -228,15 +221,15 @@ seq_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out, bool *
     return FG_FLOW_OK;
 }
 
-fg_flow
-fg_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
+fg_flow fg_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
 {
     bool handled;
     FG_DO(fg_look(t, &a));
     FG_DO(fg_look(t, &b));
     if (a->kind == FG_V_TENSOR || b->kind == FG_V_TENSOR) {
         if (a->kind == FG_V_OBJECT || b->kind == FG_V_OBJECT)
-            return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "operator between an array and a %s", (a->kind == FG_V_OBJECT ? a : b)->type->tp_name);
+            return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "operator between an array and a %s",
+                            (a->kind == FG_V_OBJECT ? a : b)->type->tp_name);
         return fg_tensor_binary(t, op, a, b, out);
     }
     FG_DO(seq_binary(t, op, a, b, out, &handled));
@@ -254,8 +247,7 @@ fg_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
                     b->type ? b->type->tp_name : "a run-time object");
 }
 
-fg_flow
-fg_compare(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
+fg_flow fg_compare(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
 {
     static const char *const names[] = {"lt", "le", "eq", "ne", "gt", "ge"};
     static const int swapped[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
@@ -272,7 +264,8 @@ fg_compare(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
         FG_DO(find_special(t, a, "", names[op], &f));
     if (b->kind == FG_V_OBJECT)
         FG_DO(find_special(t, b, "", names[swapped[op]], &r));
-    if (f != NULL && f->kind == FG_V_FUNC && (b->kind != FG_V_OBJECT || b_default || a->type == b->type || !PyType_IsSubtype(b->type, a->type)))
+    if (f != NULL && f->kind == FG_V_FUNC &&
+        (b->kind != FG_V_OBJECT || b_default || a->type == b->type || !PyType_IsSubtype(b->type, a->type)))
         return call_special(t, f, a, b, out);
     if (r != NULL && r->kind == FG_V_FUNC && a_default)
         return call_special(t, r, b, a, out);
@@ -289,7 +282,8 @@ fg_compare(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
     bool equal;
     /* != without an own __ne__ is the negation of an inherited __eq__; with a Python __eq__ that is user code */
     if ((a->kind == FG_V_OBJECT && !a_default) || (b->kind == FG_V_OBJECT && !b_default))
-        return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "comparison of %s and %s", a->type ? a->type->tp_name : "?", b->type ? b->type->tp_name : "?");
+        return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "comparison of %s and %s", a->type ? a->type->tp_name : "?",
+                        b->type ? b->type->tp_name : "?");
     if (a_default != b_default) { /* the other side is a builtin, which never equals an instance of a plain class */
         fg_value *other = a_default ? b : a;
         if (other->kind == FG_V_OPAQUE)

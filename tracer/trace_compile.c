@@ -16,8 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-static double
-seconds_now(void)
+static double seconds_now(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -26,16 +25,14 @@ seconds_now(void)
 
 /* --- the package's Python parts that the tracer calls */
 
-static PyObject *
-package(const char *module, const char *name)
+static PyObject *package(const char *module, const char *name)
 {
     PyObject *m = PyImport_ImportModule(module), *object = m ? PyObject_GetAttrString(m, name) : NULL;
     Py_XDECREF(m);
     return object;
 }
 
-static bool
-is_eager(PyObject *backend)
+static bool is_eager(PyObject *backend)
 {
     static PyObject *eager;
     if (backend == NULL || backend == Py_None)
@@ -49,8 +46,7 @@ is_eager(PyObject *backend)
 
 /* --- setting up */
 
-fg_flow
-fg_trace_root(fg_trace *t, fg_icode *icode, const fg_view *view, int32_t start_pc, int32_t depth)
+fg_flow fg_trace_root(fg_trace *t, fg_icode *icode, const fg_view *view, int32_t start_pc, int32_t depth)
 {
     PyCodeObject *code = icode->code;
     Py_ssize_t n = PyTuple_GET_SIZE(code->co_localsplusnames);
@@ -95,8 +91,7 @@ fg_trace_root(fg_trace *t, fg_icode *icode, const fg_view *view, int32_t start_p
 }
 
 /* A slot that was unbound at the start must be unbound: a resumed frame may come here with it bound. */
-static fg_flow
-guard_unbound(fg_trace *t)
+static fg_flow guard_unbound(fg_trace *t)
 {
     for (Py_ssize_t i = 0; i < t->view->n_slots && i < t->root->n_locals; i++) {
         if (t->view->slots[i] != NULL)
@@ -110,8 +105,7 @@ guard_unbound(fg_trace *t)
 
 /* --- the exit */
 
-static fg_flow
-exit_break(fg_trace *t)
+static fg_flow exit_break(fg_trace *t)
 {
     fg_tframe *f = t->root;
     fg_ir_exit *exit = &t->ir.exit;
@@ -138,8 +132,7 @@ exit_break(fg_trace *t)
     return FG_FLOW_OK;
 }
 
-static fg_flow
-exit_return(fg_trace *t, fg_value *value)
+static fg_flow exit_return(fg_trace *t, fg_value *value)
 {
     t->ir.exit.is_break = 0;
     t->ir.exit.pc = t->root->pc;
@@ -148,32 +141,30 @@ exit_return(fg_trace *t, fg_value *value)
 
 /* --- reports */
 
-static const char explanation[] =
-    "framegate does not trace this statement. What comes before it is compiled, the statement runs as plain Python, and what follows is compiled from there on.";
+static const char explanation[] = "framegate does not trace this statement. What comes before it is compiled, the statement runs as plain "
+                                  "Python, and what follows is compiled from there on.";
 
-static PyObject *
-hints_of(const fg_trace *t)
+static PyObject *hints_of(const fg_trace *t)
 {
     return Py_BuildValue("[s]", fg_break_hint(t->broke.reason));
 }
 
-static fg_status
-log_break(fg_trace *t, PyCodeObject *code)
+static fg_status log_break(fg_trace *t, PyCodeObject *code)
 {
     PyObject *function = package("framegate.logs", "graph_break"), *hints = hints_of(t), *result = NULL;
     if (function && hints)
-        result = PyObject_CallFunction(function, "OsOsOO", code->co_qualname, fg_break_type(t->broke.reason), t->broke.context, explanation, hints, t->broke.stack);
+        result = PyObject_CallFunction(function, "OsOsOO", code->co_qualname, fg_break_type(t->broke.reason), t->broke.context, explanation,
+                                       hints, t->broke.stack);
     Py_XDECREF(function);
     Py_XDECREF(hints);
     Py_XDECREF(result);
     return result ? FG_OK : FG_ERR_PYTHON;
 }
 
-static fg_status
-raise_unsupported(fg_trace *t)
+static fg_status raise_unsupported(fg_trace *t)
 {
-    PyObject *cls = package("framegate.exc", "Unsupported"), *reason_cls = package("framegate.exc", "BreakReason"), *hints = hints_of(t), *tuple = NULL,
-             *stack = NULL, *reason = NULL, *error = NULL;
+    PyObject *cls = package("framegate.exc", "Unsupported"), *reason_cls = package("framegate.exc", "BreakReason"), *hints = hints_of(t),
+             *tuple = NULL, *stack = NULL, *reason = NULL, *error = NULL;
     if (cls && reason_cls && hints && (tuple = PyList_AsTuple(hints)) && (stack = PyList_AsTuple(t->broke.stack)))
         reason = PyObject_CallFunction(reason_cls, "sOsOO", fg_break_type(t->broke.reason), t->broke.context, explanation, tuple, stack);
     if (reason && (error = PyObject_CallOneArg(cls, reason)))
@@ -189,8 +180,7 @@ raise_unsupported(fg_trace *t)
 }
 
 /* A fault of ours: said once, the frame runs plain. Strict mode raises. */
-static fg_status
-report_internal(PyCodeObject *code, fg_status st)
+static fg_status report_internal(PyCodeObject *code, fg_status st)
 {
     if (st == FG_ERR_PYTHON || st == FG_ERR_NOMEM)
         return st;
@@ -209,15 +199,13 @@ typedef struct fg_backend_context {
     PyObject *function, *options;
 } fg_backend_context;
 
-static PyObject *
-call_backend(void *context, PyObject *graph, PyObject *examples)
+static PyObject *call_backend(void *context, PyObject *graph, PyObject *examples)
 {
     fg_backend_context *c = context;
     return PyObject_CallFunctionObjArgs(c->function, graph, examples, c->options ? c->options : Py_None, NULL);
 }
 
-static fg_status
-make_graphs(fg_trace *t, const fg_compile_request *request, PyObject **graphs, PyObject **callables)
+static fg_status make_graphs(fg_trace *t, const fg_compile_request *request, PyObject **graphs, PyObject **callables)
 {
     fg_status st;
     *graphs = PyList_New(0);
@@ -241,8 +229,7 @@ fail:
     return st;
 }
 
-static fg_status
-name_inputs(fg_trace *t, PyCodeObject *code)
+static fg_status name_inputs(fg_trace *t, PyCodeObject *code)
 {
     t->ir.n_inputs = (int32_t)fg_desc_n_outputs(t->desc);
     t->ir.input_names = fg_arena_alloc(&t->arena, (size_t)(t->ir.n_inputs + 1) * sizeof(PyObject *));
@@ -266,8 +253,7 @@ name_inputs(fg_trace *t, PyCodeObject *code)
 
 /* --- the whole */
 
-static fg_flow
-run(fg_trace *t, fg_icode *icode, const fg_resume_point *point, bool *broke)
+static fg_flow run(fg_trace *t, fg_icode *icode, const fg_resume_point *point, bool *broke)
 {
     fg_value *value = NULL;
     bool returned;
@@ -298,8 +284,7 @@ run(fg_trace *t, fg_icode *icode, const fg_resume_point *point, bool *broke)
     return fg_finish_guards(t);
 }
 
-static bool
-did_anything(const fg_trace *t)
+static bool did_anything(const fg_trace *t)
 {
     for (int32_t i = 0; i < t->ir.n_steps; i++)
         if (t->ir.steps[i].flags & (FG_SF_GRAPH | FG_SF_EFFECT))
@@ -307,8 +292,7 @@ did_anything(const fg_trace *t)
     return false;
 }
 
-static fg_status
-make_entry(fg_trace *t, const fg_compile_request *request, const fg_resume_point *point, fg_entry **out)
+static fg_status make_entry(fg_trace *t, const fg_compile_request *request, const fg_resume_point *point, fg_entry **out)
 {
     PyObject *graphs = NULL, *callables = NULL;
     PyCodeObject *code = NULL;
@@ -343,13 +327,13 @@ fail:
     return st;
 }
 
-static fg_status
-log_entry(const fg_compile_request *request, fg_entry *entry, double seconds)
+static fg_status log_entry(const fg_compile_request *request, fg_entry *entry, double seconds)
 {
     PyObject *function = package("framegate.logs", "compiled"), *guards = fg_entry_guards_new(entry), *result = NULL;
     PyObject *id = PyUnicode_FromFormat("%d/%d", (int)request->frame_id, (int)request->entry_id), *time = PyFloat_FromDouble(seconds);
     if (function && guards && id && time)
-        result = PyObject_CallFunctionObjArgs(function, request->code->co_qualname, id, time, entry->graphs, guards, (PyObject *)entry->code, NULL);
+        result = PyObject_CallFunctionObjArgs(function, request->code->co_qualname, id, time, entry->graphs, guards,
+                                              (PyObject *)entry->code, NULL);
     Py_XDECREF(function);
     Py_XDECREF(guards);
     Py_XDECREF(id);
@@ -358,10 +342,10 @@ log_entry(const fg_compile_request *request, fg_entry *entry, double seconds)
     return result ? FG_OK : FG_ERR_PYTHON;
 }
 
-static fg_status
-log_recompile(const fg_compile_request *request)
+static fg_status log_recompile(const fg_compile_request *request)
 {
-    PyObject *function = package("framegate.logs", "recompile"), *enabled = package("framegate.logs", "enabled"), *wanted = NULL, *result = NULL;
+    PyObject *function = package("framegate.logs", "recompile"), *enabled = package("framegate.logs", "enabled"), *wanted = NULL,
+             *result = NULL;
     fg_status st = FG_ERR_PYTHON;
     if (function && enabled && (wanted = PyObject_CallFunction(enabled, "s", "recompiles"))) {
         if (wanted != Py_True) {
@@ -369,7 +353,8 @@ log_recompile(const fg_compile_request *request)
         } else {
             PyObject *reasons = fg_trace_miss_reasons(request);
             if (reasons)
-                result = PyObject_CallFunction(function, "OOiO", request->code->co_qualname, request->code->co_filename, request->code->co_firstlineno, reasons);
+                result = PyObject_CallFunction(function, "OOiO", request->code->co_qualname, request->code->co_filename,
+                                               request->code->co_firstlineno, reasons);
             Py_XDECREF(reasons);
             st = result ? FG_OK : FG_ERR_PYTHON;
         }
@@ -381,19 +366,18 @@ log_recompile(const fg_compile_request *request)
     return st;
 }
 
-static fg_status
-flow_status(fg_flow flow)
+static fg_status flow_status(fg_flow flow)
 {
     return flow == FG_FLOW_OK ? FG_OK : flow == FG_FLOW_ERROR ? (PyErr_Occurred() ? FG_ERR_PYTHON : FG_ERR_NOMEM) : FG_ERR_UNSUPPORTED;
 }
 
-static fg_status
-compile_in(fg_trace *t, fg_compile_request *request, const fg_resume_point *point, fg_icode *icode, fg_entry **out)
+static fg_status compile_in(fg_trace *t, fg_compile_request *request, const fg_resume_point *point, fg_icode *icode, fg_entry **out)
 {
     fg_status st;
     bool broke = false;
     double start = seconds_now();
-    PyObject *slot_names = PyTuple_GetSlice(request->code->co_localsplusnames, 0, t->view->n_slots), *free_names = PyCode_GetFreevars(request->code);
+    PyObject *slot_names = PyTuple_GetSlice(request->code->co_localsplusnames, 0, t->view->n_slots),
+             *free_names = PyCode_GetFreevars(request->code);
     if (slot_names == NULL || free_names == NULL) {
         Py_XDECREF(slot_names);
         Py_XDECREF(free_names);
@@ -433,8 +417,7 @@ fail:
     return st;
 }
 
-fg_status
-fg_trace_compile(fg_compile_request *request, fg_entry **out)
+fg_status fg_trace_compile(fg_compile_request *request, fg_entry **out)
 {
     fg_trace t = {.view = request->view, .budget = 3000000};
     fg_resume_point *point = request->user;

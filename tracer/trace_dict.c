@@ -6,8 +6,7 @@
 #include "runtime/cpython/dict.h"
 #include "tracer/trace_python.h"
 
-fg_flow
-fg_key_const(fg_trace *t, fg_value *key, PyObject **out)
+fg_flow fg_key_const(fg_trace *t, fg_value *key, PyObject **out)
 {
     FG_DO(fg_look(t, &key));
     if (key->kind == FG_V_SCALAR)
@@ -30,8 +29,7 @@ fg_key_const(fg_trace *t, fg_value *key, PyObject **out)
     return FG_FLOW_OK;
 }
 
-static fg_flow
-probe(fg_trace *t, fg_value *dict, PyObject *key, Py_hash_t hash, PyObject **value)
+static fg_flow probe(fg_trace *t, fg_value *dict, PyObject *key, Py_hash_t hash, PyObject **value)
 {
     *value = NULL;
     if (fg_dict_find(dict->real, key, hash, value) == FG_FIND_UNDECIDED)
@@ -39,15 +37,13 @@ probe(fg_trace *t, fg_value *dict, PyObject *key, Py_hash_t hash, PyObject **val
     return FG_FLOW_OK;
 }
 
-static fg_flow
-hash_of(fg_trace *t, PyObject *key, Py_hash_t *hash)
+static fg_flow hash_of(fg_trace *t, PyObject *key, Py_hash_t *hash)
 {
     *hash = PyObject_Hash(key);
     return *hash == -1 && PyErr_Occurred() ? fg_break_on_error(t, FG_BREAK_RAISES, "hash") : FG_FLOW_OK;
 }
 
-fg_flow
-fg_dict_get(fg_trace *t, fg_value *dict, PyObject *key, fg_value **out)
+fg_flow fg_dict_get(fg_trace *t, fg_value *dict, PyObject *key, fg_value **out)
 {
     Py_hash_t hash;
     FG_DO(hash_of(t, key, &hash));
@@ -66,8 +62,7 @@ fg_dict_get(fg_trace *t, fg_value *dict, PyObject *key, fg_value **out)
     return fg_map_set(t, &dict->map, key, hash, *out, 0);
 }
 
-fg_flow
-fg_dict_load(fg_trace *t, fg_value *dict)
+fg_flow fg_dict_load(fg_trace *t, fg_value *dict)
 {
     if (dict->is_complete || dict->node == FG_NODE_NONE) {
         FG_SET(t, dict->is_complete, 1);
@@ -106,8 +101,7 @@ fg_dict_load(fg_trace *t, fg_value *dict)
     return FG_FLOW_OK;
 }
 
-static fg_flow
-emit_item(fg_trace *t, fg_value *dict, fg_step_op op, fg_value *key, fg_value *v)
+static fg_flow emit_item(fg_trace *t, fg_value *dict, fg_step_op op, fg_value *key, fg_value *v)
 {
     fg_reg regs[3];
     int32_t n = 0;
@@ -118,8 +112,7 @@ emit_item(fg_trace *t, fg_value *dict, fg_step_op op, fg_value *key, fg_value *v
     return fg_emit(t, op, FG_SF_EFFECT, 0, NULL, NULL, regs, n, NULL);
 }
 
-fg_flow
-fg_dict_set(fg_trace *t, fg_value *dict, fg_value *key, fg_value *v)
+fg_flow fg_dict_set(fg_trace *t, fg_value *dict, fg_value *key, fg_value *v)
 {
     PyObject *k;
     Py_hash_t hash;
@@ -142,8 +135,7 @@ fg_dict_set(fg_trace *t, fg_value *dict, fg_value *key, fg_value *v)
 }
 
 /* The key is known to be there. */
-fg_flow
-fg_dict_delete(fg_trace *t, fg_value *dict, PyObject *key)
+fg_flow fg_dict_delete(fg_trace *t, fg_value *dict, PyObject *key)
 {
     Py_hash_t hash;
     FG_DO(hash_of(t, key, &hash));

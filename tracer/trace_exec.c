@@ -9,8 +9,7 @@
 
 #include <string.h>
 
-static inline fg_flow
-push(fg_trace *t, fg_value *v)
+static inline fg_flow push(fg_trace *t, fg_value *v)
 {
     fg_tframe *f = t->frame;
     if (v == NULL)
@@ -20,8 +19,7 @@ push(fg_trace *t, fg_value *v)
     return FG_FLOW_OK;
 }
 
-static inline fg_flow
-drop(fg_trace *t, int32_t n)
+static inline fg_flow drop(fg_trace *t, int32_t n)
 {
     FG_SET(t, t->frame->sp, t->frame->sp - n);
     return FG_FLOW_OK;
@@ -29,22 +27,19 @@ drop(fg_trace *t, int32_t n)
 
 #define TOP(i) (f->stack[f->sp - (i)])
 
-static fg_flow
-push_const(fg_trace *t, PyObject *object)
+static fg_flow push_const(fg_trace *t, PyObject *object)
 {
     return push(t, fg_value_const(t, object));
 }
 
 /* After an operation of `n` operands that may have pushed a frame: out is NULL then. */
-static fg_flow
-give(fg_trace *t, fg_tframe *f, int32_t n, fg_value *out)
+static fg_flow give(fg_trace *t, fg_tframe *f, int32_t n, fg_value *out)
 {
     FG_SET(t, f->sp, f->sp - n);
     return out != NULL ? push(t, out) : FG_FLOW_OK;
 }
 
-static fg_value *
-const_seq(fg_trace *t, fg_value *v, fg_vkind kind)
+static fg_value *const_seq(fg_trace *t, fg_value *v, fg_vkind kind)
 {
     if (v->kind != FG_V_CONST || !PyTuple_CheckExact(v->real))
         return v;
@@ -59,8 +54,7 @@ const_seq(fg_trace *t, fg_value *v, fg_vkind kind)
 
 /* --- cells */
 
-static fg_flow
-cell_at(fg_trace *t, int32_t slot, fg_value **cell)
+static fg_flow cell_at(fg_trace *t, int32_t slot, fg_value **cell)
 {
     *cell = t->frame->locals[slot];
     if (*cell == NULL)
@@ -69,8 +63,7 @@ cell_at(fg_trace *t, int32_t slot, fg_value **cell)
     return (*cell)->kind == FG_V_CELL ? FG_FLOW_OK : fg_break(t, FG_BREAK_INTERNAL, "slot %d holds no cell", slot);
 }
 
-static fg_flow
-store_deref(fg_trace *t, int32_t slot, fg_value *v)
+static fg_flow store_deref(fg_trace *t, int32_t slot, fg_value *v)
 {
     fg_value *cell;
     FG_DO(cell_at(t, slot, &cell));
@@ -87,8 +80,7 @@ store_deref(fg_trace *t, int32_t slot, fg_value *v)
 
 /* --- containers */
 
-static fg_flow
-build_map(fg_trace *t, fg_tframe *f, int32_t n, PyObject *keys)
+static fg_flow build_map(fg_trace *t, fg_tframe *f, int32_t n, PyObject *keys)
 {
     fg_value *dict = fg_value_new(t, FG_V_DICT);
     if (dict == NULL)
@@ -107,8 +99,7 @@ build_map(fg_trace *t, fg_tframe *f, int32_t n, PyObject *keys)
     return give(t, f, width, dict);
 }
 
-static fg_flow
-method_on(fg_trace *t, fg_value *self, const char *name, fg_value **args, int32_t n)
+static fg_flow method_on(fg_trace *t, fg_value *self, const char *name, fg_value **args, int32_t n)
 {
     fg_value *unused;
     PyObject *text = fg_own(t, PyUnicode_InternFromString(name));
@@ -118,8 +109,7 @@ method_on(fg_trace *t, fg_value *self, const char *name, fg_value **args, int32_
     return text ? fg_container_method(t, self, text, args, n, NULL, &unused) : FG_FLOW_ERROR;
 }
 
-static fg_flow
-build_set(fg_trace *t, fg_tframe *f, int32_t n)
+static fg_flow build_set(fg_trace *t, fg_tframe *f, int32_t n)
 {
     fg_value *set = fg_value_seq(t, FG_V_SET, NULL, 0);
     if (set == NULL)
@@ -129,8 +119,7 @@ build_set(fg_trace *t, fg_tframe *f, int32_t n)
     return give(t, f, n, set);
 }
 
-static fg_flow
-unpack_ex(fg_trace *t, fg_tframe *f, int32_t arg)
+static fg_flow unpack_ex(fg_trace *t, fg_tframe *f, int32_t arg)
 {
     int32_t before = arg & 0xff, after = arg >> 8, n;
     fg_value **items;
@@ -151,8 +140,7 @@ unpack_ex(fg_trace *t, fg_tframe *f, int32_t arg)
 
 /* --- functions */
 
-static fg_flow
-make_function(fg_trace *t, fg_tframe *f)
+static fg_flow make_function(fg_trace *t, fg_tframe *f)
 {
     fg_value *code = TOP(1);
     if (code->kind != FG_V_CONST || !PyCode_Check(code->real))
@@ -166,8 +154,7 @@ make_function(fg_trace *t, fg_tframe *f)
     return give(t, f, 1, v);
 }
 
-static fg_flow
-function_attribute(fg_trace *t, fg_tframe *f, int32_t bit)
+static fg_flow function_attribute(fg_trace *t, fg_tframe *f, int32_t bit)
 {
     fg_value *func = TOP(1), *attr = TOP(2);
     if (func->kind != FG_V_FUNC || func->node != FG_NODE_NONE)
@@ -192,8 +179,7 @@ function_attribute(fg_trace *t, fg_tframe *f, int32_t bit)
 
 /* --- calls */
 
-static fg_flow
-call(fg_trace *t, fg_tframe *f, int32_t n, PyObject *kwnames, int32_t extra)
+static fg_flow call(fg_trace *t, fg_tframe *f, int32_t n, PyObject *kwnames, int32_t extra)
 {
     fg_value *out, *callee = f->stack[f->sp - n - 1 - extra];
     fg_value **args = fg_arena_alloc(&t->arena, (size_t)(n + 1) * sizeof *args);
@@ -204,8 +190,7 @@ call(fg_trace *t, fg_tframe *f, int32_t n, PyObject *kwnames, int32_t extra)
     return give(t, f, n + 1 + extra, out);
 }
 
-static fg_flow
-call_ex(fg_trace *t, fg_tframe *f, int32_t has_kwargs)
+static fg_flow call_ex(fg_trace *t, fg_tframe *f, int32_t has_kwargs)
 {
     fg_value *kwargs = has_kwargs ? TOP(1) : NULL, *pos = TOP(1 + has_kwargs), *callee = TOP(2 + has_kwargs), **items, *out;
     int32_t n, nkw = 0;
@@ -237,8 +222,7 @@ call_ex(fg_trace *t, fg_tframe *f, int32_t has_kwargs)
     return give(t, f, 2 + has_kwargs, out);
 }
 
-static fg_flow
-call_super(fg_trace *t, fg_tframe *f)
+static fg_flow call_super(fg_trace *t, fg_tframe *f)
 {
     fg_value *g = TOP(3), *cls = TOP(2), *self = TOP(1);
     FG_DO(fg_look(t, &g));
@@ -262,8 +246,7 @@ call_super(fg_trace *t, fg_tframe *f)
 }
 
 /* Leave an inlined frame: the caller goes on after its call. */
-static fg_flow
-return_from(fg_trace *t, fg_tframe *f, fg_value *v)
+static fg_flow return_from(fg_trace *t, fg_tframe *f, fg_value *v)
 {
     fg_tframe *caller = f->parent;
     if (f->on_result == FG_RESULT_IMPLEMENTED) {
@@ -287,15 +270,13 @@ return_from(fg_trace *t, fg_tframe *f, fg_value *v)
     return f->on_result == FG_RESULT_DROP ? FG_FLOW_OK : push(t, v);
 }
 
-static fg_flow
-jump(fg_trace *t, fg_tframe *f, int32_t target)
+static fg_flow jump(fg_trace *t, fg_tframe *f, int32_t target)
 {
     FG_SET(t, f->pc, target - 1); /* the common tail adds one */
     return FG_FLOW_OK;
 }
 
-static fg_flow
-is_op(fg_trace *t, fg_tframe *f, int32_t inverted)
+static fg_flow is_op(fg_trace *t, fg_tframe *f, int32_t inverted)
 {
     fg_value *a = TOP(2), *b = TOP(1), *out;
     int same;
@@ -317,34 +298,31 @@ is_op(fg_trace *t, fg_tframe *f, int32_t inverted)
     return give(t, f, 2, out);
 }
 
-static fg_flow
-match_test(fg_trace *t, fg_tframe *f, bool mapping)
+static fg_flow match_test(fg_trace *t, fg_tframe *f, bool mapping)
 {
     fg_value *v = TOP(1);
     FG_DO(fg_look(t, &v));
     bool yes;
     switch ((fg_vkind)v->kind) {
-    case FG_V_LIST: case FG_V_TUPLE: yes = !mapping; break;
+    case FG_V_LIST:
+    case FG_V_TUPLE: yes = !mapping; break;
     case FG_V_DICT: yes = mapping; break;
-    case FG_V_SCALAR: case FG_V_SET: case FG_V_FUNC: yes = false; break;
-    case FG_V_CONST:
-        yes = (Py_TYPE(v->real)->tp_flags & (mapping ? Py_TPFLAGS_MAPPING : Py_TPFLAGS_SEQUENCE)) != 0;
-        break;
-    default:
-        return fg_break(t, FG_BREAK_UNSUPPORTED_INSTRUCTION, "match of %s", v->type ? v->type->tp_name : "a run-time object");
+    case FG_V_SCALAR:
+    case FG_V_SET:
+    case FG_V_FUNC: yes = false; break;
+    case FG_V_CONST: yes = (Py_TYPE(v->real)->tp_flags & (mapping ? Py_TPFLAGS_MAPPING : Py_TPFLAGS_SEQUENCE)) != 0; break;
+    default: return fg_break(t, FG_BREAK_UNSUPPORTED_INSTRUCTION, "match of %s", v->type ? v->type->tp_name : "a run-time object");
     }
     return push_const(t, yes ? Py_True : Py_False);
 }
 
-static fg_flow
-give_bool(fg_trace *t, fg_tframe *f, int32_t n, bool yes)
+static fg_flow give_bool(fg_trace *t, fg_tframe *f, int32_t n, bool yes)
 {
     return give(t, f, n, fg_value_const(t, yes ? Py_True : Py_False));
 }
 
 /* One instruction. *value is set and the root frame's return is reported by *returned. */
-static fg_flow
-step(fg_trace *t, bool *returned, fg_value **value)
+static fg_flow step(fg_trace *t, bool *returned, fg_value **value)
 {
     fg_tframe *f = t->frame;
     const fg_instr *in = &f->icode->instrs[f->pc];
@@ -353,8 +331,7 @@ step(fg_trace *t, bool *returned, fg_value **value)
     switch ((fg_cop)in->op) {
     case FG_OP_NOP:
     case FG_OP_RESUME:
-    case FG_OP_CALLEE:
-        break;
+    case FG_OP_CALLEE: break;
     case FG_OP_LOAD_FAST:
         v = f->locals[in->arg];
         if (v == NULL || (v->kind == FG_V_LAZY && v->real == NULL))
@@ -404,23 +381,15 @@ step(fg_trace *t, bool *returned, fg_value **value)
         FG_DO(fg_global_store(t, f, in->obj, v));
         FG_DO(drop(t, 1));
         break;
-    case FG_OP_DELETE_GLOBAL:
-        FG_DO(fg_global_store(t, f, in->obj, NULL));
-        break;
-    case FG_OP_LOAD_CONST:
-        FG_DO(push_const(t, in->obj));
-        break;
+    case FG_OP_DELETE_GLOBAL: FG_DO(fg_global_store(t, f, in->obj, NULL)); break;
+    case FG_OP_LOAD_CONST: FG_DO(push_const(t, in->obj)); break;
     case FG_OP_LOAD_COMMON:
         if (in->obj == NULL)
             return fg_break(t, FG_BREAK_UNSUPPORTED_INSTRUCTION, "%s", fg_cop_name(in->op));
         FG_DO(push_const(t, in->obj));
         break;
-    case FG_OP_POP_TOP:
-        FG_DO(drop(t, 1));
-        break;
-    case FG_OP_COPY:
-        FG_DO(push(t, TOP(in->arg)));
-        break;
+    case FG_OP_POP_TOP: FG_DO(drop(t, 1)); break;
+    case FG_OP_COPY: FG_DO(push(t, TOP(in->arg))); break;
     case FG_OP_SWAP:
         v = TOP(1);
         FG_SET(t, TOP(1), TOP(in->arg));
@@ -429,22 +398,21 @@ step(fg_trace *t, bool *returned, fg_value **value)
     case FG_OP_BUILD_TUPLE:
     case FG_OP_BUILD_LIST:
     case FG_OP_BUILD_SLICE:
-        out = fg_value_seq(t, in->op == FG_OP_BUILD_LIST ? FG_V_LIST : in->op == FG_OP_BUILD_TUPLE ? FG_V_TUPLE : FG_V_SLICE, &f->stack[f->sp - in->arg],
-                           in->arg);
+        out = fg_value_seq(t,
+                           in->op == FG_OP_BUILD_LIST    ? FG_V_LIST
+                           : in->op == FG_OP_BUILD_TUPLE ? FG_V_TUPLE
+                                                         : FG_V_SLICE,
+                           &f->stack[f->sp - in->arg], in->arg);
         if (out == NULL)
             return FG_FLOW_ERROR;
         FG_DO(give(t, f, in->arg, out));
         break;
-    case FG_OP_BUILD_SET:
-        FG_DO(build_set(t, f, in->arg));
-        break;
+    case FG_OP_BUILD_SET: FG_DO(build_set(t, f, in->arg)); break;
     case FG_OP_BUILD_STRING:
         FG_DO(fg_build_string(t, &f->stack[f->sp - in->arg], in->arg, &out));
         FG_DO(give(t, f, in->arg, out));
         break;
-    case FG_OP_BUILD_MAP:
-        FG_DO(build_map(t, f, in->arg, NULL));
-        break;
+    case FG_OP_BUILD_MAP: FG_DO(build_map(t, f, in->arg, NULL)); break;
     case FG_OP_BUILD_CONST_KEY_MAP:
         v = TOP(1);
         if (v->kind != FG_V_CONST || !PyTuple_CheckExact(v->real))
@@ -518,9 +486,7 @@ step(fg_trace *t, bool *returned, fg_value **value)
             FG_DO(push(t, items[i]));
         break;
     }
-    case FG_OP_UNPACK_EX:
-        FG_DO(unpack_ex(t, f, in->arg));
-        break;
+    case FG_OP_UNPACK_EX: FG_DO(unpack_ex(t, f, in->arg)); break;
     case FG_OP_UNARY_NEGATIVE:
     case FG_OP_UNARY_INVERT:
     case FG_OP_UNARY_POSITIVE:
@@ -547,9 +513,7 @@ step(fg_trace *t, bool *returned, fg_value **value)
         FG_DO(fg_compare(t, in->arg, TOP(2), TOP(1), &out));
         FG_DO(give(t, f, 2, out));
         break;
-    case FG_OP_IS_OP:
-        FG_DO(is_op(t, f, in->arg));
-        break;
+    case FG_OP_IS_OP: FG_DO(is_op(t, f, in->arg)); break;
     case FG_OP_CONTAINS_OP:
         FG_DO(fg_contains(t, TOP(2), TOP(1), &truth));
         FG_DO(give_bool(t, f, 2, truth != in->arg));
@@ -579,24 +543,16 @@ step(fg_trace *t, bool *returned, fg_value **value)
         FG_DO(fg_delete_subscr(t, TOP(2), TOP(1)));
         FG_DO(drop(t, 2));
         break;
-    case FG_OP_CALL:
-        FG_DO(call(t, f, in->arg, NULL, 0));
-        break;
+    case FG_OP_CALL: FG_DO(call(t, f, in->arg, NULL, 0)); break;
     case FG_OP_CALL_KW:
         v = TOP(1);
         if (v->kind != FG_V_CONST || !PyTuple_CheckExact(v->real))
             return fg_break(t, FG_BREAK_INTERNAL, "keyword names");
         FG_DO(call(t, f, in->arg, v->real, 1));
         break;
-    case FG_OP_CALL_EX:
-        FG_DO(call_ex(t, f, in->arg));
-        break;
-    case FG_OP_CALL_SUPER:
-        FG_DO(call_super(t, f));
-        break;
-    case FG_OP_JUMP:
-        FG_DO(jump(t, f, in->target));
-        break;
+    case FG_OP_CALL_EX: FG_DO(call_ex(t, f, in->arg)); break;
+    case FG_OP_CALL_SUPER: FG_DO(call_super(t, f)); break;
+    case FG_OP_JUMP: FG_DO(jump(t, f, in->target)); break;
     case FG_OP_JUMP_IF_TRUE:
     case FG_OP_JUMP_IF_FALSE:
         FG_DO(fg_truth(t, TOP(1), &truth));
@@ -648,12 +604,8 @@ step(fg_trace *t, bool *returned, fg_value **value)
             FG_DO(jump(t, f, in->target));
         }
         break;
-    case FG_OP_MAKE_FUNCTION:
-        FG_DO(make_function(t, f));
-        break;
-    case FG_OP_SET_FUNCTION_ATTRIBUTE:
-        FG_DO(function_attribute(t, f, in->arg));
-        break;
+    case FG_OP_MAKE_FUNCTION: FG_DO(make_function(t, f)); break;
+    case FG_OP_SET_FUNCTION_ATTRIBUTE: FG_DO(function_attribute(t, f, in->arg)); break;
     case FG_OP_GET_LEN: {
         int64_t n;
         FG_DO(fg_len(t, TOP(1), &n));
@@ -664,9 +616,7 @@ step(fg_trace *t, bool *returned, fg_value **value)
         break;
     }
     case FG_OP_MATCH_MAPPING:
-    case FG_OP_MATCH_SEQUENCE:
-        FG_DO(match_test(t, f, in->op == FG_OP_MATCH_MAPPING));
-        break;
+    case FG_OP_MATCH_SEQUENCE: FG_DO(match_test(t, f, in->op == FG_OP_MATCH_MAPPING)); break;
     case FG_OP_CONVERT_VALUE:
         FG_DO(fg_convert_value(t, TOP(1), in->arg, &out));
         FG_DO(give(t, f, 1, out));
@@ -679,13 +629,19 @@ step(fg_trace *t, bool *returned, fg_value **value)
         FG_DO(fg_format_value(t, TOP(2), TOP(1), &out));
         FG_DO(give(t, f, 2, out));
         break;
-    case FG_OP_RAISE_VARARGS:
-        return fg_break(t, FG_BREAK_RAISES, "raise");
-    case FG_OP_PUSH_EXC_INFO: case FG_OP_POP_EXCEPT: case FG_OP_CHECK_EXC_MATCH: case FG_OP_CHECK_EG_MATCH: case FG_OP_PREP_RERAISE_STAR:
-    case FG_OP_RERAISE: case FG_OP_WITH_EXCEPT_START: case FG_OP_CLEANUP_THROW: case FG_OP_STOPITERATION_ERROR:
-        return fg_break(t, FG_BREAK_EXCEPTION_HANDLING, "%s", fg_cop_name(in->op));
-    case FG_OP_BEFORE_WITH: case FG_OP_BEFORE_ASYNC_WITH: case FG_OP_LOAD_SPECIAL:
-        return fg_break(t, FG_BREAK_CONTEXT_MANAGER, "with");
+    case FG_OP_RAISE_VARARGS: return fg_break(t, FG_BREAK_RAISES, "raise");
+    case FG_OP_PUSH_EXC_INFO:
+    case FG_OP_POP_EXCEPT:
+    case FG_OP_CHECK_EXC_MATCH:
+    case FG_OP_CHECK_EG_MATCH:
+    case FG_OP_PREP_RERAISE_STAR:
+    case FG_OP_RERAISE:
+    case FG_OP_WITH_EXCEPT_START:
+    case FG_OP_CLEANUP_THROW:
+    case FG_OP_STOPITERATION_ERROR: return fg_break(t, FG_BREAK_EXCEPTION_HANDLING, "%s", fg_cop_name(in->op));
+    case FG_OP_BEFORE_WITH:
+    case FG_OP_BEFORE_ASYNC_WITH:
+    case FG_OP_LOAD_SPECIAL: return fg_break(t, FG_BREAK_CONTEXT_MANAGER, "with");
     case FG_OP_RETURN_GENERATOR:
         if (!f->is_generator)
             return fg_break(t, FG_BREAK_GENERATOR, "generator");
@@ -700,25 +656,48 @@ step(fg_trace *t, bool *returned, fg_value **value)
         FG_SET(t, f->pc, f->pc + 1);
         FG_SET(t, t->frame, f->parent);
         return FG_FLOW_OK;
-    case FG_OP_ASYNC_GEN_WRAP: case FG_OP_SEND: case FG_OP_END_ASYNC_FOR:
-    case FG_OP_GET_AWAITABLE: case FG_OP_GET_AITER: case FG_OP_GET_ANEXT: case FG_OP_GET_YIELD_FROM_ITER:
-        return fg_break(t, FG_BREAK_GENERATOR, "%s", fg_cop_name(in->op));
-    case FG_OP_LOAD_FAST_AND_CLEAR: case FG_OP_DELETE_DEREF: case FG_OP_LOAD_NAME: case FG_OP_STORE_NAME: case FG_OP_DELETE_NAME:
-    case FG_OP_LOAD_LOCALS: case FG_OP_LOAD_FROM_DICT_OR_GLOBALS: case FG_OP_LOAD_FROM_DICT_OR_DEREF: case FG_OP_LOAD_BUILD_CLASS:
-    case FG_OP_SETUP_ANNOTATIONS: case FG_OP_IMPORT_NAME: case FG_OP_IMPORT_FROM: case FG_OP_IMPORT_STAR: case FG_OP_MATCH_KEYS:
-    case FG_OP_MATCH_CLASS: case FG_OP_BUILD_INTERPOLATION: case FG_OP_BUILD_TEMPLATE: case FG_OP_TYPEVAR: case FG_OP_PARAMSPEC:
-    case FG_OP_TYPEVARTUPLE: case FG_OP_TYPEVAR_WITH_BOUND: case FG_OP_TYPEVAR_WITH_CONSTRAINTS: case FG_OP_SUBSCRIPT_GENERIC:
-    case FG_OP_TYPEALIAS: case FG_OP_SET_FUNCTION_TYPE_PARAMS: case FG_OP_SET_TYPEPARAM_DEFAULT: case FG_OP_PRINT:
-    case FG_N_COPS:
-        return fg_break(t, FG_BREAK_UNSUPPORTED_INSTRUCTION, "%s", fg_cop_name(in->op));
+    case FG_OP_ASYNC_GEN_WRAP:
+    case FG_OP_SEND:
+    case FG_OP_END_ASYNC_FOR:
+    case FG_OP_GET_AWAITABLE:
+    case FG_OP_GET_AITER:
+    case FG_OP_GET_ANEXT:
+    case FG_OP_GET_YIELD_FROM_ITER: return fg_break(t, FG_BREAK_GENERATOR, "%s", fg_cop_name(in->op));
+    case FG_OP_LOAD_FAST_AND_CLEAR:
+    case FG_OP_DELETE_DEREF:
+    case FG_OP_LOAD_NAME:
+    case FG_OP_STORE_NAME:
+    case FG_OP_DELETE_NAME:
+    case FG_OP_LOAD_LOCALS:
+    case FG_OP_LOAD_FROM_DICT_OR_GLOBALS:
+    case FG_OP_LOAD_FROM_DICT_OR_DEREF:
+    case FG_OP_LOAD_BUILD_CLASS:
+    case FG_OP_SETUP_ANNOTATIONS:
+    case FG_OP_IMPORT_NAME:
+    case FG_OP_IMPORT_FROM:
+    case FG_OP_IMPORT_STAR:
+    case FG_OP_MATCH_KEYS:
+    case FG_OP_MATCH_CLASS:
+    case FG_OP_BUILD_INTERPOLATION:
+    case FG_OP_BUILD_TEMPLATE:
+    case FG_OP_TYPEVAR:
+    case FG_OP_PARAMSPEC:
+    case FG_OP_TYPEVARTUPLE:
+    case FG_OP_TYPEVAR_WITH_BOUND:
+    case FG_OP_TYPEVAR_WITH_CONSTRAINTS:
+    case FG_OP_SUBSCRIPT_GENERIC:
+    case FG_OP_TYPEALIAS:
+    case FG_OP_SET_FUNCTION_TYPE_PARAMS:
+    case FG_OP_SET_TYPEPARAM_DEFAULT:
+    case FG_OP_PRINT:
+    case FG_N_COPS: return fg_break(t, FG_BREAK_UNSUPPORTED_INSTRUCTION, "%s", fg_cop_name(in->op));
     }
     if (t->frame == f)
         FG_SET(t, f->pc, f->pc + 1);
     return FG_FLOW_OK;
 }
 
-static fg_flow
-run_until(fg_trace *t, fg_tframe *caller)
+static fg_flow run_until(fg_trace *t, fg_tframe *caller)
 {
     bool returned = false;
     fg_value *value;
@@ -732,8 +711,7 @@ run_until(fg_trace *t, fg_tframe *caller)
     return FG_FLOW_OK;
 }
 
-fg_flow
-fg_call_now(fg_trace *t, fg_value *f, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out)
+fg_flow fg_call_now(fg_trace *t, fg_value *f, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out)
 {
     fg_tframe *caller = t->frame;
     FG_DO(fg_call(t, f, args, n, kwnames, out));
@@ -746,8 +724,7 @@ fg_call_now(fg_trace *t, fg_value *f, fg_value **args, int32_t n, PyObject *kwna
     return FG_FLOW_OK;
 }
 
-fg_flow
-fg_trace_resume(fg_trace *t, fg_tframe *generator, fg_value **out)
+fg_flow fg_trace_resume(fg_trace *t, fg_tframe *generator, fg_value **out)
 {
     fg_tframe *caller = t->frame;
     *out = NULL;
@@ -767,8 +744,7 @@ fg_trace_resume(fg_trace *t, fg_tframe *generator, fg_value **out)
     return FG_FLOW_OK;
 }
 
-fg_flow
-fg_trace_run(fg_trace *t, bool *returned, fg_value **result)
+fg_flow fg_trace_run(fg_trace *t, bool *returned, fg_value **result)
 {
     fg_trace_mark mark = fg_trace_mark_get(t);
     *returned = false;

@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-fg_flow
-fg_list_load(fg_trace *t, fg_value *list)
+fg_flow fg_list_load(fg_trace *t, fg_value *list)
 {
     if (list->is_complete || list->node == FG_NODE_NONE) {
         FG_SET(t, list->is_complete, 1);
@@ -30,8 +29,7 @@ fg_list_load(fg_trace *t, fg_value *list)
     return FG_FLOW_OK;
 }
 
-fg_flow
-fg_len(fg_trace *t, fg_value *o, int64_t *len)
+fg_flow fg_len(fg_trace *t, fg_value *o, int64_t *len)
 {
     FG_DO(fg_look(t, &o));
     switch ((fg_vkind)o->kind) {
@@ -40,9 +38,7 @@ fg_len(fg_trace *t, fg_value *o, int64_t *len)
         *len = o->n;
         return FG_FLOW_OK;
     case FG_V_TUPLE:
-    case FG_V_SET:
-        *len = o->n;
-        return FG_FLOW_OK;
+    case FG_V_SET: *len = o->n; return FG_FLOW_OK;
     case FG_V_DICT:
         FG_DO(fg_dict_load(t, o));
         *len = o->map.n;
@@ -61,8 +57,7 @@ fg_len(fg_trace *t, fg_value *o, int64_t *len)
             return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "len of %s", o->type->tp_name);
         *len = PyObject_Size(o->real);
         return *len < 0 ? fg_break_on_error(t, FG_BREAK_RAISES, "len") : FG_FLOW_OK;
-    case FG_V_TENSOR:
-        return fg_tensor_len(t, o, len);
+    case FG_V_TENSOR: return fg_tensor_len(t, o, len);
     case FG_V_OBJECT: {
         fg_value *out;
         bool found;
@@ -75,13 +70,11 @@ fg_len(fg_trace *t, fg_value *o, int64_t *len)
         FG_DO(fg_index_value(t, out, len));
         return *len < 0 ? fg_break(t, FG_BREAK_RAISES, "__len__() should return >= 0") : FG_FLOW_OK;
     }
-    default:
-        return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "len of %s", o->type ? o->type->tp_name : "a run-time object");
+    default: return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "len of %s", o->type ? o->type->tp_name : "a run-time object");
     }
 }
 
-static fg_flow
-const_fold(fg_trace *t, PyObject *result, fg_value **out)
+static fg_flow const_fold(fg_trace *t, PyObject *result, fg_value **out)
 {
     if (result == NULL)
         return fg_break_on_error(t, FG_BREAK_RAISES, "subscript");
@@ -89,8 +82,7 @@ const_fold(fg_trace *t, PyObject *result, fg_value **out)
 }
 
 /* A slice whose parts are known, as a constant. */
-static fg_flow
-slice_const(fg_trace *t, fg_value *k, PyObject **out)
+static fg_flow slice_const(fg_trace *t, fg_value *k, PyObject **out)
 {
     if (k->kind == FG_V_CONST) {
         *out = k->real;
@@ -108,14 +100,12 @@ slice_const(fg_trace *t, fg_value *k, PyObject **out)
     return *out ? FG_FLOW_OK : FG_FLOW_ERROR;
 }
 
-static bool
-is_slice(const fg_value *k)
+static bool is_slice(const fg_value *k)
 {
     return k->kind == FG_V_SLICE || (k->kind == FG_V_CONST && k->type == &PySlice_Type);
 }
 
-static fg_flow
-seq_slice(fg_trace *t, fg_value *o, fg_value *k, fg_value **out)
+static fg_flow seq_slice(fg_trace *t, fg_value *o, fg_value *k, fg_value **out)
 {
     PyObject *slice;
     Py_ssize_t start, stop, step;
@@ -135,8 +125,7 @@ seq_slice(fg_trace *t, fg_value *o, fg_value *k, fg_value **out)
     return FG_FLOW_OK;
 }
 
-static fg_flow
-position(fg_trace *t, fg_value *k, int32_t n, int64_t *at)
+static fg_flow position(fg_trace *t, fg_value *k, int32_t n, int64_t *at)
 {
     FG_DO(fg_index_value(t, k, at));
     if (*at < 0)
@@ -146,8 +135,7 @@ position(fg_trace *t, fg_value *k, int32_t n, int64_t *at)
     return FG_FLOW_OK;
 }
 
-fg_flow
-fg_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value **out)
+fg_flow fg_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value **out)
 {
     FG_DO(fg_look(t, &o));
     FG_DO(fg_look(t, &k));
@@ -158,7 +146,8 @@ fg_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value **out)
             /* one element: no fact about the length, unless the index counts from the end */
             FG_DO(fg_index_value(t, k, &at));
             if (at >= 0 && at < PyList_GET_SIZE(o->real))
-                return (*out = fg_value_lazy(t, FG_ACC_LIST_ITEM, o->node, NULL, at, PyList_GET_ITEM(o->real, at))) ? fg_rely_on(t, *out) : FG_FLOW_ERROR;
+                return (*out = fg_value_lazy(t, FG_ACC_LIST_ITEM, o->node, NULL, at, PyList_GET_ITEM(o->real, at))) ? fg_rely_on(t, *out)
+                                                                                                                    : FG_FLOW_ERROR;
         }
         FG_DO(fg_list_load(t, o));
         /* fall through */
@@ -174,8 +163,7 @@ fg_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value **out)
         FG_DO(fg_dict_get(t, o, key, out));
         return *out ? FG_FLOW_OK : fg_break(t, FG_BREAK_RAISES, "KeyError");
     }
-    case FG_V_TENSOR:
-        return fg_tensor_subscr(t, o, k, out);
+    case FG_V_TENSOR: return fg_tensor_subscr(t, o, k, out);
     case FG_V_OBJECT: {
         bool found;
         FG_DO(fg_call_special(t, o, fg_names.s_getitem, &k, 1, out, &found));
@@ -196,14 +184,12 @@ fg_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value **out)
         if (!fg_is_fold_const(k->real))
             return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "subscript");
         return const_fold(t, PyObject_GetItem(o->real, k->real), out);
-    default:
-        return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "subscript of %s", o->type ? o->type->tp_name : "a run-time object");
+    default: return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "subscript of %s", o->type ? o->type->tp_name : "a run-time object");
     }
 }
 
 /* Mark a list as written and emit the method that does it at run time. */
-fg_flow
-fg_list_changed(fg_trace *t, fg_value *list, const char *method, fg_value **args, int32_t n)
+fg_flow fg_list_changed(fg_trace *t, fg_value *list, const char *method, fg_value **args, int32_t n)
 {
     if (fg_is_virtual(list))
         return FG_FLOW_OK;
@@ -219,8 +205,7 @@ fg_list_changed(fg_trace *t, fg_value *list, const char *method, fg_value **args
     return fg_emit(t, FG_STEP_CALL_METHOD, FG_SF_EFFECT, 0, name, NULL, regs, n + 1, &unused);
 }
 
-static fg_flow
-emit_store(fg_trace *t, fg_value *o, fg_value *k, fg_value *v)
+static fg_flow emit_store(fg_trace *t, fg_value *o, fg_value *k, fg_value *v)
 {
     fg_reg regs[3];
     int32_t n = 0;
@@ -235,8 +220,7 @@ emit_store(fg_trace *t, fg_value *o, fg_value *k, fg_value *v)
 }
 
 /* list[start:stop:step] = values, or del when values is NULL. */
-static fg_flow
-store_slice(fg_trace *t, fg_value *o, fg_value *k, fg_value *v)
+static fg_flow store_slice(fg_trace *t, fg_value *o, fg_value *k, fg_value *v)
 {
     PyObject *slice;
     Py_ssize_t start, stop, step;
@@ -277,8 +261,7 @@ store_slice(fg_trace *t, fg_value *o, fg_value *k, fg_value *v)
     return FG_FLOW_OK;
 }
 
-fg_flow
-fg_store_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value *v)
+fg_flow fg_store_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value *v)
 {
     FG_DO(fg_look(t, &o));
     FG_DO(fg_look(t, &k));
@@ -294,23 +277,19 @@ fg_store_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value *v)
         FG_SET(t, o->items[at], v);
         return FG_FLOW_OK;
     }
-    case FG_V_DICT:
-        return fg_dict_set(t, o, k, v);
-    case FG_V_TENSOR:
-        return fg_tensor_store_subscr(t, o, k, v);
+    case FG_V_DICT: return fg_dict_set(t, o, k, v);
+    case FG_V_TENSOR: return fg_tensor_store_subscr(t, o, k, v);
     case FG_V_OBJECT: {
         fg_value *unused;
         bool found;
         FG_DO(fg_call_special(t, o, fg_names.s_setitem, (fg_value *[]){k, v}, 2, &unused, &found));
         return found ? FG_FLOW_OK : fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "item assignment to %s", o->type->tp_name);
     }
-    default:
-        return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "item assignment to %s", o->type ? o->type->tp_name : "a run-time object");
+    default: return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "item assignment to %s", o->type ? o->type->tp_name : "a run-time object");
     }
 }
 
-fg_flow
-fg_delete_subscr(fg_trace *t, fg_value *o, fg_value *k)
+fg_flow fg_delete_subscr(fg_trace *t, fg_value *o, fg_value *k)
 {
     FG_DO(fg_look(t, &o));
     FG_DO(fg_look(t, &k));
@@ -341,14 +320,13 @@ fg_delete_subscr(fg_trace *t, fg_value *o, fg_value *k)
 
 /* --- equality and membership of known values */
 
-static bool
-has_default_eq(const fg_value *v)
+static bool has_default_eq(const fg_value *v)
 {
-    return v->kind == FG_V_FUNC || v->kind == FG_V_CELL || (v->kind == FG_V_OBJECT && v->type->tp_richcompare == PyBaseObject_Type.tp_richcompare);
+    return v->kind == FG_V_FUNC || v->kind == FG_V_CELL ||
+           (v->kind == FG_V_OBJECT && v->type->tp_richcompare == PyBaseObject_Type.tp_richcompare);
 }
 
-fg_flow
-fg_equal(fg_trace *t, fg_value *a, fg_value *b, bool *equal)
+fg_flow fg_equal(fg_trace *t, fg_value *a, fg_value *b, bool *equal)
 {
     FG_DO(fg_look(t, &a));
     FG_DO(fg_look(t, &b));
@@ -415,7 +393,8 @@ fg_equal(fg_trace *t, fg_value *a, fg_value *b, bool *equal)
         *equal = same != 0;
         return known ? FG_FLOW_OK : fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "comparison of run-time objects");
     }
-    static const uint8_t plain[] = {[FG_V_CONST] = 1, [FG_V_SCALAR] = 1, [FG_V_LIST] = 1, [FG_V_TUPLE] = 1, [FG_V_DICT] = 1, [FG_V_FUNC] = 1, [FG_V_CELL] = 1};
+    static const uint8_t plain[] = {
+        [FG_V_CONST] = 1, [FG_V_SCALAR] = 1, [FG_V_LIST] = 1, [FG_V_TUPLE] = 1, [FG_V_DICT] = 1, [FG_V_FUNC] = 1, [FG_V_CELL] = 1};
     if (a->kind < sizeof plain && b->kind < sizeof plain && plain[a->kind] && plain[b->kind] && a->kind != b->kind &&
         (a->kind != FG_V_CONST || fg_is_fold_const(a->real)) && (b->kind != FG_V_CONST || fg_is_fold_const(b->real)) &&
         !(a->kind == FG_V_CONST && (PyTuple_CheckExact(a->real) || PyFrozenSet_CheckExact(a->real))) &&
@@ -441,8 +420,7 @@ fg_equal(fg_trace *t, fg_value *a, fg_value *b, bool *equal)
                     b->type ? b->type->tp_name : "a run-time object");
 }
 
-fg_flow
-fg_contains(fg_trace *t, fg_value *item, fg_value *o, bool *found)
+fg_flow fg_contains(fg_trace *t, fg_value *item, fg_value *o, bool *found)
 {
     FG_DO(fg_look(t, &item));
     FG_DO(fg_look(t, &o));
@@ -494,8 +472,7 @@ fg_contains(fg_trace *t, fg_value *item, fg_value *o, bool *found)
 
 /* --- iteration over everything */
 
-fg_flow
-fg_iterate(fg_trace *t, fg_value *o, fg_value ***items, int32_t *n)
+fg_flow fg_iterate(fg_trace *t, fg_value *o, fg_value ***items, int32_t *n)
 {
     FG_DO(fg_look(t, &o));
     if (o->kind == FG_V_LIST)
@@ -522,8 +499,7 @@ fg_iterate(fg_trace *t, fg_value *o, fg_value ***items, int32_t *n)
     return FG_FLOW_OK;
 }
 
-fg_flow
-fg_unpack(fg_trace *t, fg_value *o, int32_t n, fg_value **out)
+fg_flow fg_unpack(fg_trace *t, fg_value *o, int32_t n, fg_value **out)
 {
     fg_value **items;
     int32_t got;

@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-static fg_flow
-iter_over(fg_trace *t, fg_iter_kind kind, fg_value *of, fg_value **out)
+static fg_flow iter_over(fg_trace *t, fg_iter_kind kind, fg_value *of, fg_value **out)
 {
     fg_value *it = fg_value_new(t, FG_V_ITER);
     if (it == NULL)
@@ -15,8 +14,7 @@ iter_over(fg_trace *t, fg_iter_kind kind, fg_value *of, fg_value **out)
     return FG_FLOW_OK;
 }
 
-static fg_flow
-const_items(fg_trace *t, PyObject *real, fg_value **out)
+static fg_flow const_items(fg_trace *t, PyObject *real, fg_value **out)
 {
     PyObject *all = fg_own(t, PySequence_Tuple(real));
     if (all == NULL)
@@ -32,19 +30,13 @@ const_items(fg_trace *t, PyObject *real, fg_value **out)
     return seq ? FG_FLOW_OK : FG_FLOW_ERROR;
 }
 
-fg_flow
-fg_iter_new(fg_trace *t, fg_value *o, fg_value **out)
+fg_flow fg_iter_new(fg_trace *t, fg_value *o, fg_value **out)
 {
     FG_DO(fg_look(t, &o));
     switch ((fg_vkind)o->kind) {
-    case FG_V_ITER:
-        *out = o;
-        return FG_FLOW_OK;
-    case FG_V_LIST:
-        FG_DO(fg_list_load(t, o));
-        return iter_over(t, FG_ITER_SEQ, o, out);
-    case FG_V_TUPLE:
-        return iter_over(t, FG_ITER_SEQ, o, out);
+    case FG_V_ITER: *out = o; return FG_FLOW_OK;
+    case FG_V_LIST: FG_DO(fg_list_load(t, o)); return iter_over(t, FG_ITER_SEQ, o, out);
+    case FG_V_TUPLE: return iter_over(t, FG_ITER_SEQ, o, out);
     case FG_V_DICT:
     case FG_V_VIEW: {
         fg_value *dict = o->kind == FG_V_DICT ? o : o->a;
@@ -89,13 +81,11 @@ fg_iter_new(fg_trace *t, fg_value *o, fg_value **out)
             return fg_break(t, FG_BREAK_ITERATOR, "iteration over %s", o->type->tp_name);
         return FG_FLOW_OK;
     }
-    default:
-        return fg_break(t, FG_BREAK_ITERATOR, "iteration over %s", o->type ? o->type->tp_name : "a run-time object");
+    default: return fg_break(t, FG_BREAK_ITERATOR, "iteration over %s", o->type ? o->type->tp_name : "a run-time object");
     }
 }
 
-static fg_flow
-next_item(fg_trace *t, fg_value *it, fg_value **out)
+static fg_flow next_item(fg_trace *t, fg_value *it, fg_value **out)
 {
     fg_value *dict = it->a;
     if (dict->map.n != it->n)
@@ -120,8 +110,7 @@ next_item(fg_trace *t, fg_value *it, fg_value **out)
     return *out ? FG_FLOW_OK : FG_FLOW_ERROR;
 }
 
-static fg_flow
-next_zip(fg_trace *t, fg_value *it, fg_value **out)
+static fg_flow next_zip(fg_trace *t, fg_value *it, fg_value **out)
 {
     fg_value *row = fg_value_seq(t, FG_V_TUPLE, NULL, 0);
     if (row == NULL)
@@ -138,8 +127,7 @@ next_zip(fg_trace *t, fg_value *it, fg_value **out)
     return FG_FLOW_OK;
 }
 
-static fg_flow
-next_map(fg_trace *t, fg_value *it, fg_value **out)
+static fg_flow next_map(fg_trace *t, fg_value *it, fg_value **out)
 {
     fg_value **args = fg_arena_alloc(&t->arena, (size_t)(it->n + 1) * sizeof *args);
     if (args == NULL)
@@ -154,8 +142,7 @@ next_map(fg_trace *t, fg_value *it, fg_value **out)
     return fg_call_now(t, it->a, args, it->n, NULL, out);
 }
 
-static fg_flow
-next_filter(fg_trace *t, fg_value *it, fg_value **out)
+static fg_flow next_filter(fg_trace *t, fg_value *it, fg_value **out)
 {
     for (;;) {
         fg_value *item, *verdict;
@@ -176,14 +163,11 @@ next_filter(fg_trace *t, fg_value *it, fg_value **out)
     }
 }
 
-static fg_flow
-advance(fg_trace *t, fg_value *it, fg_value **out)
+static fg_flow advance(fg_trace *t, fg_value *it, fg_value **out)
 {
     fg_value *a = it->a;
     switch ((fg_iter_kind)it->iter_kind) {
-    case FG_ITER_SEQ:
-        *out = it->index < a->n ? a->items[it->index] : NULL;
-        break;
+    case FG_ITER_SEQ: *out = it->index < a->n ? a->items[it->index] : NULL; break;
     case FG_ITER_REVERSED:
         *out = it->index >= 0 && it->index < a->n ? a->items[it->index] : NULL;
         FG_SET(t, it->index, it->index - 1);
@@ -198,8 +182,7 @@ advance(fg_trace *t, fg_value *it, fg_value **out)
             *out = NULL;
         }
         break;
-    case FG_ITER_ITEMS:
-        return next_item(t, it, out);
+    case FG_ITER_ITEMS: return next_item(t, it, out);
     case FG_ITER_ENUMERATE: {
         fg_value *item;
         FG_DO(fg_iter_next(t, a, &item));
@@ -212,23 +195,17 @@ advance(fg_trace *t, fg_value *it, fg_value **out)
         }
         break;
     }
-    case FG_ITER_ZIP:
-        return next_zip(t, it, out);
-    case FG_ITER_MAP:
-        return next_map(t, it, out);
-    case FG_ITER_FILTER:
-        return next_filter(t, it, out);
-    case FG_ITER_GENERATOR:
-        return fg_trace_resume(t, it->frame, out);
-    case FG_ITER_STR:
-        return fg_break(t, FG_BREAK_ITERATOR, "iterator");
+    case FG_ITER_ZIP: return next_zip(t, it, out);
+    case FG_ITER_MAP: return next_map(t, it, out);
+    case FG_ITER_FILTER: return next_filter(t, it, out);
+    case FG_ITER_GENERATOR: return fg_trace_resume(t, it->frame, out);
+    case FG_ITER_STR: return fg_break(t, FG_BREAK_ITERATOR, "iterator");
     }
     FG_SET(t, it->index, it->index + 1);
     return FG_FLOW_OK;
 }
 
-fg_flow
-fg_iter_next(fg_trace *t, fg_value *it, fg_value **out)
+fg_flow fg_iter_next(fg_trace *t, fg_value *it, fg_value **out)
 {
     if (it->kind != FG_V_ITER || it->reg != FG_REG_NONE)
         return fg_break(t, FG_BREAK_ITERATOR, "an iterator that exists at run time");
@@ -242,8 +219,7 @@ fg_iter_next(fg_trace *t, fg_value *it, fg_value **out)
     return FG_FLOW_OK;
 }
 
-static fg_flow
-call_const(fg_trace *t, PyObject *callable, const fg_reg *args, int32_t n, fg_reg *out)
+static fg_flow call_const(fg_trace *t, PyObject *callable, const fg_reg *args, int32_t n, fg_reg *out)
 {
     fg_reg regs[4];
     if ((regs[0] = fg_ir_reg_add(&t->ir, FG_REG_CONST, callable)) == FG_REG_NONE)
@@ -252,8 +228,7 @@ call_const(fg_trace *t, PyObject *callable, const fg_reg *args, int32_t n, fg_re
     return fg_emit(t, FG_STEP_CALL, 0, 0, NULL, NULL, regs, n + 1, out);
 }
 
-fg_flow
-fg_iter_materialise(fg_trace *t, fg_value *it, fg_reg *reg)
+fg_flow fg_iter_materialise(fg_trace *t, fg_value *it, fg_reg *reg)
 {
     PyObject *builtins = PyEval_GetBuiltins(), *iter = PyDict_GetItemString(builtins, "iter");
     if (iter == NULL || !PyCFunction_Check(iter))
@@ -312,7 +287,6 @@ fg_iter_materialise(fg_trace *t, fg_value *it, fg_reg *reg)
             FG_DO(fg_materialise(t, it->items[i], &regs[i + 1]));
         return fg_emit(t, FG_STEP_CALL, 0, 0, NULL, NULL, regs, it->n + 1, reg);
     }
-    default:
-        return fg_break(t, FG_BREAK_ITERATOR, "iterator");
+    default: return fg_break(t, FG_BREAK_ITERATOR, "iterator");
     }
 }

@@ -11,8 +11,7 @@
 #include "tracer/trace_python.h"
 #include <string.h>
 
-fg_flow
-fg_source(fg_trace *t, fg_accessor acc, fg_node parent, PyObject *key, int64_t index, fg_node *out)
+fg_flow fg_source(fg_trace *t, fg_accessor acc, fg_node parent, PyObject *key, int64_t index, fg_node *out)
 {
     fg_status st = fg_desc_source(t->desc, acc, parent, key, index, out);
     if (st == FG_OK)
@@ -20,8 +19,7 @@ fg_source(fg_trace *t, fg_accessor acc, fg_node parent, PyObject *key, int64_t i
     return st == FG_ERR_PYTHON ? fg_break_on_error(t, FG_BREAK_GUARD, "source") : fg_nomem();
 }
 
-fg_flow
-fg_node_of(fg_trace *t, fg_value *v, fg_node *node)
+fg_flow fg_node_of(fg_trace *t, fg_value *v, fg_node *node)
 {
     if (v->node == FG_NODE_NONE && v->acc >= 0) {
         fg_node made;
@@ -32,8 +30,7 @@ fg_node_of(fg_trace *t, fg_value *v, fg_node *node)
     return FG_FLOW_OK;
 }
 
-static fg_origin
-origin_here(fg_trace *t)
+static fg_origin origin_here(fg_trace *t)
 {
     if (t->frame == NULL)
         return (fg_origin){NULL, 0};
@@ -43,8 +40,7 @@ origin_here(fg_trace *t)
     return (fg_origin){f->icode->code, f->icode->instrs[f->pc].line};
 }
 
-static fg_flow
-add_guard(fg_trace *t, fg_guard_kind kind, fg_node node, fg_guard_arg arg)
+static fg_flow add_guard(fg_trace *t, fg_guard_kind kind, fg_node node, fg_guard_arg arg)
 {
     fg_status st = fg_desc_guard(t->desc, kind, node, arg, origin_here(t));
     if (st == FG_OK)
@@ -54,14 +50,12 @@ add_guard(fg_trace *t, fg_guard_kind kind, fg_node node, fg_guard_arg arg)
     return st == FG_ERR_NOMEM ? fg_nomem() : fg_break(t, FG_BREAK_GUARD, "the value cannot be guarded");
 }
 
-fg_flow
-fg_guard(fg_trace *t, fg_guard_kind kind, fg_node node, PyObject *object, int64_t lo, int64_t hi)
+fg_flow fg_guard(fg_trace *t, fg_guard_kind kind, fg_node node, PyObject *object, int64_t lo, int64_t hi)
 {
     return add_guard(t, kind, node, (fg_guard_arg){.object = object, .lo = lo, .hi = hi});
 }
 
-static fg_flow
-relate(fg_trace *t, fg_guard_kind kind, const fg_node *nodes, size_t n)
+static fg_flow relate(fg_trace *t, fg_guard_kind kind, const fg_node *nodes, size_t n)
 {
     fg_status st = fg_desc_relation(t->desc, kind, nodes, n, origin_here(t));
     if (st == FG_OK)
@@ -71,8 +65,7 @@ relate(fg_trace *t, fg_guard_kind kind, const fg_node *nodes, size_t n)
 
 /* --- one value per object */
 
-static size_t
-id_slot(const struct fg_id_slot *ids, size_t cap, PyObject *object)
+static size_t id_slot(const struct fg_id_slot *ids, size_t cap, PyObject *object)
 {
     size_t at = ((uintptr_t)object >> 4) * 0x9E3779B97F4A7C15u >> 20 & (cap - 1);
     while (ids[at].object != NULL && ids[at].object != object)
@@ -80,8 +73,7 @@ id_slot(const struct fg_id_slot *ids, size_t cap, PyObject *object)
     return at;
 }
 
-static fg_flow
-ids_grow(fg_trace *t)
+static fg_flow ids_grow(fg_trace *t)
 {
     size_t cap = t->cap_ids ? 2 * t->cap_ids : 64;
     struct fg_id_slot *ids = fg_arena_alloc(&t->arena, cap * sizeof *ids);
@@ -95,8 +87,7 @@ ids_grow(fg_trace *t)
     return FG_FLOW_OK;
 }
 
-static fg_flow
-settle(fg_trace *t, fg_value **pv, fg_vkind kind)
+static fg_flow settle(fg_trace *t, fg_value **pv, fg_vkind kind)
 {
     fg_value *v = *pv;
     if (2 * (t->n_ids + 1) > t->cap_ids)
@@ -136,23 +127,20 @@ settle(fg_trace *t, fg_value **pv, fg_vkind kind)
 
 /* --- kinds */
 
-static fg_flow
-become(fg_trace *t, fg_value *v, fg_vkind kind)
+static fg_flow become(fg_trace *t, fg_value *v, fg_vkind kind)
 {
     FG_SET(t, v->type, Py_TYPE(v->real));
     FG_SET(t, v->kind, (uint8_t)kind);
     return FG_FLOW_OK;
 }
 
-static fg_flow
-pin(fg_trace *t, fg_value *v, fg_node node)
+static fg_flow pin(fg_trace *t, fg_value *v, fg_node node)
 {
     FG_DO(fg_guard(t, FG_GUARD_ID, node, v->real, 0, 0));
     return become(t, v, FG_V_CONST);
 }
 
-static fg_flow
-look_parts(fg_trace *t, fg_value *v, fg_node node, fg_accessor acc, PyObject *const parts[3])
+static fg_flow look_parts(fg_trace *t, fg_value *v, fg_node node, fg_accessor acc, PyObject *const parts[3])
 {
     FG_DO(fg_guard(t, FG_GUARD_TYPE, node, (PyObject *)Py_TYPE(v->real), 0, 0));
     for (int i = 0; i < 3; i++) {
@@ -168,8 +156,7 @@ look_parts(fg_trace *t, fg_value *v, fg_node node, fg_accessor acc, PyObject *co
     return become(t, v, FG_V_CONST);
 }
 
-static fg_flow
-look_tuple(fg_trace *t, fg_value *v, fg_node node)
+static fg_flow look_tuple(fg_trace *t, fg_value *v, fg_node node)
 {
     Py_ssize_t n = PyTuple_GET_SIZE(v->real);
     if (n > 100000)
@@ -188,8 +175,7 @@ look_tuple(fg_trace *t, fg_value *v, fg_node node)
     return become(t, v, FG_V_TUPLE);
 }
 
-static fg_flow
-look_tensor(fg_trace *t, fg_value **pv, fg_node node, const fg_tensor_adaptor *adaptor)
+static fg_flow look_tensor(fg_trace *t, fg_value **pv, fg_node node, const fg_tensor_adaptor *adaptor)
 {
     fg_tensor_meta meta;
     const char *why = NULL;
@@ -211,8 +197,7 @@ look_tensor(fg_trace *t, fg_value **pv, fg_node node, const fg_tensor_adaptor *a
 }
 
 /* Objects that are pinned by identity: what they do is in C and cannot change, or is a registered promise. */
-static bool
-is_pinned(fg_trace *t, PyObject *o)
+static bool is_pinned(fg_trace *t, PyObject *o)
 {
     PyTypeObject *type = Py_TYPE(o);
     if (PyType_Check(o) || o == Py_None || o == Py_Ellipsis || o == Py_NotImplemented || fg_op_find(o) != NULL)
@@ -229,8 +214,7 @@ is_pinned(fg_trace *t, PyObject *o)
     return t->rules != NULL && (PyFunction_Check(o) || PyCallable_Check(o)) && fg_py_rule(t->rules, o) != NULL;
 }
 
-fg_flow
-fg_look(fg_trace *t, fg_value **pv)
+fg_flow fg_look(fg_trace *t, fg_value **pv)
 {
     fg_value *v = *pv;
     if (v->kind != FG_V_LAZY)
@@ -302,8 +286,7 @@ fg_look(fg_trace *t, fg_value **pv)
     return settle(t, pv, FG_V_OBJECT);
 }
 
-fg_flow
-fg_guard_const(fg_trace *t, fg_value *v)
+fg_flow fg_guard_const(fg_trace *t, fg_value *v)
 {
     if (v->kind == FG_V_CONST)
         return FG_FLOW_OK;
@@ -316,27 +299,27 @@ fg_guard_const(fg_trace *t, fg_value *v)
     return fg_guard(t, FG_GUARD_ID, node, v->real, 0, 0);
 }
 
-static bool
-has_own_identity(const fg_value *v)
+static bool has_own_identity(const fg_value *v)
 {
     switch (v->kind) {
-    case FG_V_LIST: case FG_V_DICT: case FG_V_SET: case FG_V_FUNC: case FG_V_CELL: case FG_V_OBJECT: case FG_V_ITER:
-        return true;
-    default:
-        return false;
+    case FG_V_LIST:
+    case FG_V_DICT:
+    case FG_V_SET:
+    case FG_V_FUNC:
+    case FG_V_CELL:
+    case FG_V_OBJECT:
+    case FG_V_ITER: return true;
+    default: return false;
     }
 }
 
-static bool
-is_singleton(const fg_value *v)
+static bool is_singleton(const fg_value *v)
 {
-    return v->kind == FG_V_CONST &&
-           (v->real == Py_None || v->real == Py_True || v->real == Py_False || v->real == Py_Ellipsis || v->real == Py_NotImplemented ||
-            !fg_is_fold_const(v->real));
+    return v->kind == FG_V_CONST && (v->real == Py_None || v->real == Py_True || v->real == Py_False || v->real == Py_Ellipsis ||
+                                     v->real == Py_NotImplemented || !fg_is_fold_const(v->real));
 }
 
-fg_flow
-fg_same_object(fg_trace *t, fg_value *a, fg_value *b, int *same, bool *known)
+fg_flow fg_same_object(fg_trace *t, fg_value *a, fg_value *b, int *same, bool *known)
 {
     *known = true;
     *same = 0;
@@ -373,8 +356,7 @@ fg_same_object(fg_trace *t, fg_value *a, fg_value *b, int *same, bool *known)
     return FG_FLOW_OK;
 }
 
-fg_flow
-fg_rely_on(fg_trace *t, fg_value *v)
+fg_flow fg_rely_on(fg_trace *t, fg_value *v)
 {
     if (t->n_found == t->cap_found) {
         int32_t cap = t->cap_found ? 2 * t->cap_found : 32;
@@ -394,8 +376,7 @@ fg_rely_on(fg_trace *t, fg_value *v)
 
 /* --- the facts that belong to the trace as a whole */
 
-static fg_flow
-distinct_group(fg_trace *t, int32_t from, fg_node *nodes)
+static fg_flow distinct_group(fg_trace *t, int32_t from, fg_node *nodes)
 {
     fg_value *first = t->tracked[from];
     bool wanted = first->kind == FG_V_TENSOR;
@@ -416,8 +397,7 @@ distinct_group(fg_trace *t, int32_t from, fg_node *nodes)
     return FG_FLOW_OK;
 }
 
-fg_flow
-fg_finish_guards(fg_trace *t)
+fg_flow fg_finish_guards(fg_trace *t)
 {
     for (int32_t i = 0; i < t->n_found; i++)
         if (t->found[i]->kind == FG_V_LAZY && t->found[i]->reg == FG_REG_NONE && !t->found[i]->is_complete) {

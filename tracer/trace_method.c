@@ -11,21 +11,18 @@ typedef struct fg_call_args {
 
 typedef fg_flow (*method_body)(fg_trace *t, fg_value *self, const fg_call_args *args, fg_value **out);
 
-static fg_flow
-give_none(fg_trace *t, fg_value **out)
+static fg_flow give_none(fg_trace *t, fg_value **out)
 {
     return (*out = fg_value_const(t, Py_None)) ? FG_FLOW_OK : FG_FLOW_ERROR;
 }
 
-static fg_flow
-give_int(fg_trace *t, int64_t n, fg_value **out)
+static fg_flow give_int(fg_trace *t, int64_t n, fg_value **out)
 {
     PyObject *o = fg_own(t, PyLong_FromLongLong(n));
     return o && (*out = fg_value_const(t, o)) ? FG_FLOW_OK : FG_FLOW_ERROR;
 }
 
-static fg_flow
-replace_items(fg_trace *t, fg_value *seq, fg_value **items, int32_t n)
+static fg_flow replace_items(fg_trace *t, fg_value *seq, fg_value **items, int32_t n)
 {
     fg_value *copy = fg_value_seq(t, FG_V_LIST, items, n);
     if (copy == NULL)
@@ -36,8 +33,7 @@ replace_items(fg_trace *t, fg_value *seq, fg_value **items, int32_t n)
     return FG_FLOW_OK;
 }
 
-static fg_flow
-remove_at(fg_trace *t, fg_value *seq, int64_t at)
+static fg_flow remove_at(fg_trace *t, fg_value *seq, int64_t at)
 {
     fg_value **items = fg_arena_alloc(&t->arena, (size_t)seq->n * sizeof *items);
     if (items == NULL)
@@ -52,16 +48,14 @@ remove_at(fg_trace *t, fg_value *seq, int64_t at)
 
 /* --- list */
 
-static fg_flow
-list_append(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
+static fg_flow list_append(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
     FG_DO(fg_list_changed(t, self, "append", a->v, 1));
     FG_DO(fg_seq_append(t, self, a->v[0]));
     return give_none(t, out);
 }
 
-static fg_flow
-list_extend(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
+static fg_flow list_extend(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
     fg_value **items;
     int32_t n;
@@ -75,8 +69,7 @@ list_extend(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
     return give_none(t, out);
 }
 
-static fg_flow
-list_pop(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
+static fg_flow list_pop(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
     FG_DO(fg_list_load(t, self));
     int64_t at = -1;
@@ -91,8 +84,7 @@ list_pop(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
     return remove_at(t, self, at);
 }
 
-static fg_flow
-list_insert(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
+static fg_flow list_insert(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
     int64_t at;
     FG_DO(fg_list_load(t, self));
@@ -112,8 +104,7 @@ list_insert(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
     return give_none(t, out);
 }
 
-static fg_flow
-seq_find(fg_trace *t, fg_value *self, fg_value *item, int32_t *at)
+static fg_flow seq_find(fg_trace *t, fg_value *self, fg_value *item, int32_t *at)
 {
     if (self->kind == FG_V_LIST)
         FG_DO(fg_list_load(t, self));
@@ -129,8 +120,7 @@ seq_find(fg_trace *t, fg_value *self, fg_value *item, int32_t *at)
     return FG_FLOW_OK;
 }
 
-static fg_flow
-list_remove(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
+static fg_flow list_remove(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
     int32_t at;
     FG_DO(seq_find(t, self, a->v[0], &at));
@@ -144,16 +134,14 @@ list_remove(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
     return give_none(t, out);
 }
 
-static fg_flow
-seq_index(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
+static fg_flow seq_index(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
     int32_t at;
     FG_DO(seq_find(t, self, a->v[0], &at));
     return at < 0 ? fg_break(t, FG_BREAK_RAISES, "value is not in the sequence") : give_int(t, at, out);
 }
 
-static fg_flow
-seq_count(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
+static fg_flow seq_count(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
     int64_t n = 0;
     if (self->kind == FG_V_LIST)
@@ -166,8 +154,7 @@ seq_count(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
     return give_int(t, n, out);
 }
 
-static fg_flow
-list_reverse(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
+static fg_flow list_reverse(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
     FG_DO(fg_list_load(t, self));
     FG_DO(fg_list_changed(t, self, "reverse", a->v, 0));
@@ -180,8 +167,7 @@ list_reverse(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
     return give_none(t, out);
 }
 
-static fg_flow
-list_clear(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
+static fg_flow list_clear(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
     FG_DO(fg_list_changed(t, self, "clear", a->v, 0));
     FG_SET(t, self->is_complete, 1);
@@ -189,8 +175,7 @@ list_clear(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
     return give_none(t, out);
 }
 
-static fg_flow
-list_copy(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
+static fg_flow list_copy(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
     (void)a;
     FG_DO(fg_list_load(t, self));
@@ -198,8 +183,7 @@ list_copy(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 }
 
 /* Sort values that are known scalars: stable, by Python's own comparison of the constants. */
-fg_flow
-fg_sorted(fg_trace *t, fg_value **items, int32_t n, fg_value **keys, bool reverse, fg_value **out)
+fg_flow fg_sorted(fg_trace *t, fg_value **items, int32_t n, fg_value **keys, bool reverse, fg_value **out)
 {
     PyObject *pairs = fg_own(t, PyList_New(n));
     fg_value *list = fg_value_seq(t, FG_V_LIST, keys ? keys : items, n);
@@ -208,7 +192,8 @@ fg_sorted(fg_trace *t, fg_value **items, int32_t n, fg_value **keys, bool revers
     for (int32_t i = 0; i < n; i++) {
         FG_DO(fg_look(t, &list->items[i]));
         if (list->items[i]->kind != FG_V_SCALAR && !(list->items[i]->kind == FG_V_CONST && fg_is_fold_const(list->items[i]->real)))
-            return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "sorting of %s", list->items[i]->type ? list->items[i]->type->tp_name : "run-time objects");
+            return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "sorting of %s",
+                            list->items[i]->type ? list->items[i]->type->tp_name : "run-time objects");
         FG_DO(fg_concrete(t, list->items[i]));
         PyObject *real = list->items[i]->real;
         if (PyFloat_CheckExact(real) && PyFloat_AS_DOUBLE(real) != PyFloat_AS_DOUBLE(real))
@@ -233,8 +218,7 @@ fg_sorted(fg_trace *t, fg_value **items, int32_t n, fg_value **keys, bool revers
     return FG_FLOW_OK;
 }
 
-static fg_flow
-list_sort(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
+static fg_flow list_sort(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
     fg_value *sorted;
     FG_DO(fg_list_load(t, self));
@@ -246,8 +230,7 @@ list_sort(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 
 /* --- dict */
 
-static fg_flow
-dict_get(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
+static fg_flow dict_get(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
     PyObject *key;
     FG_DO(fg_key_const(t, a->v[0], &key));
@@ -259,8 +242,7 @@ dict_get(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
     return a->n == 2 ? FG_FLOW_OK : give_none(t, out);
 }
 
-static fg_flow
-dict_setdefault(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
+static fg_flow dict_setdefault(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
     PyObject *key;
     FG_DO(fg_key_const(t, a->v[0], &key));
@@ -274,8 +256,7 @@ dict_setdefault(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **o
     return fg_dict_set(t, self, a->v[0], *out);
 }
 
-static fg_flow
-dict_pop(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
+static fg_flow dict_pop(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
     PyObject *key;
     FG_DO(fg_key_const(t, a->v[0], &key));
@@ -288,8 +269,7 @@ dict_pop(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
     return FG_FLOW_OK;
 }
 
-static fg_flow
-view_new(fg_trace *t, fg_value *self, int kind, fg_value **out)
+static fg_flow view_new(fg_trace *t, fg_value *self, int kind, fg_value **out)
 {
     fg_value *v = fg_value_new(t, FG_V_VIEW);
     if (v == NULL)
@@ -301,36 +281,31 @@ view_new(fg_trace *t, fg_value *self, int kind, fg_value **out)
     return FG_FLOW_OK;
 }
 
-static fg_flow
-dict_keys(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
+static fg_flow dict_keys(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
     (void)a;
     return view_new(t, self, 0, out);
 }
 
-static fg_flow
-dict_values(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
+static fg_flow dict_values(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
     (void)a;
     return view_new(t, self, 1, out);
 }
 
-static fg_flow
-dict_items(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
+static fg_flow dict_items(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
     (void)a;
     return view_new(t, self, 2, out);
 }
 
-static fg_flow
-item_key(fg_trace *t, fg_vitem *item, fg_value **key)
+static fg_flow item_key(fg_trace *t, fg_vitem *item, fg_value **key)
 {
     *key = item->keyval ? item->keyval : fg_value_const(t, item->key);
     return *key ? FG_FLOW_OK : FG_FLOW_ERROR;
 }
 
-static fg_flow
-dict_update(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
+static fg_flow dict_update(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
     fg_value *other = a->v[0], *key;
     FG_DO(fg_look(t, &other));
@@ -345,8 +320,7 @@ dict_update(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
     return give_none(t, out);
 }
 
-static fg_flow
-dict_copy(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
+static fg_flow dict_copy(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
     (void)a;
     FG_DO(fg_dict_load(t, self));
@@ -363,8 +337,7 @@ dict_copy(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
     return FG_FLOW_OK;
 }
 
-static fg_flow
-dict_clear(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
+static fg_flow dict_clear(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
     FG_DO(fg_list_changed(t, self, "clear", a->v, 0));
     FG_SET(t, self->map, (fg_vmap){0});
@@ -374,8 +347,7 @@ dict_clear(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 
 /* --- set */
 
-static fg_flow
-set_add(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
+static fg_flow set_add(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
     bool found;
     FG_DO(fg_contains(t, a->v[0], self, &found));
@@ -385,8 +357,7 @@ set_add(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
     return give_none(t, out);
 }
 
-static fg_flow
-set_discard(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
+static fg_flow set_discard(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
     int32_t at;
     PyObject *key;
@@ -404,19 +375,33 @@ static const struct method_row {
     int min, max;
     method_body body;
 } rows[] = {
-    {&PyList_Type, "append", 1, 1, list_append},   {&PyList_Type, "extend", 1, 1, list_extend}, {&PyList_Type, "pop", 0, 1, list_pop},
-    {&PyList_Type, "insert", 2, 2, list_insert},   {&PyList_Type, "remove", 1, 1, list_remove}, {&PyList_Type, "index", 1, 1, seq_index},
-    {&PyList_Type, "count", 1, 1, seq_count},      {&PyList_Type, "reverse", 0, 0, list_reverse}, {&PyList_Type, "clear", 0, 0, list_clear},
-    {&PyList_Type, "copy", 0, 0, list_copy},       {&PyList_Type, "sort", 0, 0, list_sort},
-    {&PyTuple_Type, "index", 1, 1, seq_index},     {&PyTuple_Type, "count", 1, 1, seq_count},
-    {&PyDict_Type, "get", 1, 2, dict_get},         {&PyDict_Type, "setdefault", 1, 2, dict_setdefault}, {&PyDict_Type, "pop", 1, 2, dict_pop},
-    {&PyDict_Type, "keys", 0, 0, dict_keys},       {&PyDict_Type, "values", 0, 0, dict_values}, {&PyDict_Type, "items", 0, 0, dict_items},
-    {&PyDict_Type, "update", 1, 1, dict_update},   {&PyDict_Type, "copy", 0, 0, dict_copy},     {&PyDict_Type, "clear", 0, 0, dict_clear},
-    {&PySet_Type, "add", 1, 1, set_add},           {&PySet_Type, "discard", 1, 1, set_discard},
+    {&PyList_Type, "append", 1, 1, list_append},
+    {&PyList_Type, "extend", 1, 1, list_extend},
+    {&PyList_Type, "pop", 0, 1, list_pop},
+    {&PyList_Type, "insert", 2, 2, list_insert},
+    {&PyList_Type, "remove", 1, 1, list_remove},
+    {&PyList_Type, "index", 1, 1, seq_index},
+    {&PyList_Type, "count", 1, 1, seq_count},
+    {&PyList_Type, "reverse", 0, 0, list_reverse},
+    {&PyList_Type, "clear", 0, 0, list_clear},
+    {&PyList_Type, "copy", 0, 0, list_copy},
+    {&PyList_Type, "sort", 0, 0, list_sort},
+    {&PyTuple_Type, "index", 1, 1, seq_index},
+    {&PyTuple_Type, "count", 1, 1, seq_count},
+    {&PyDict_Type, "get", 1, 2, dict_get},
+    {&PyDict_Type, "setdefault", 1, 2, dict_setdefault},
+    {&PyDict_Type, "pop", 1, 2, dict_pop},
+    {&PyDict_Type, "keys", 0, 0, dict_keys},
+    {&PyDict_Type, "values", 0, 0, dict_values},
+    {&PyDict_Type, "items", 0, 0, dict_items},
+    {&PyDict_Type, "update", 1, 1, dict_update},
+    {&PyDict_Type, "copy", 0, 0, dict_copy},
+    {&PyDict_Type, "clear", 0, 0, dict_clear},
+    {&PySet_Type, "add", 1, 1, set_add},
+    {&PySet_Type, "discard", 1, 1, set_discard},
 };
 
-static fg_flow
-call_row(fg_trace *t, fg_value *self, PyObject *name, const fg_call_args *args, fg_value **out)
+static fg_flow call_row(fg_trace *t, fg_value *self, PyObject *name, const fg_call_args *args, fg_value **out)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].type == self->type && PyUnicode_CompareWithASCIIString(name, rows[i].name) == 0) {
@@ -430,8 +415,7 @@ call_row(fg_trace *t, fg_value *self, PyObject *name, const fg_call_args *args, 
 }
 
 /* Methods of immutable builtin scalars: pure, so they are folded over the constants. */
-static fg_flow
-call_scalar(fg_trace *t, fg_value *self, PyObject *name, const fg_call_args *args, fg_value **out)
+static fg_flow call_scalar(fg_trace *t, fg_value *self, PyObject *name, const fg_call_args *args, fg_value **out)
 {
     int32_t n = args->n;
     PyObject **stack = fg_arena_alloc(&t->arena, (size_t)(n + 1) * sizeof *stack);
@@ -488,8 +472,7 @@ call_scalar(fg_trace *t, fg_value *self, PyObject *name, const fg_call_args *arg
     return FG_FLOW_OK;
 }
 
-fg_flow
-fg_container_method(fg_trace *t, fg_value *self, PyObject *name, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out)
+fg_flow fg_container_method(fg_trace *t, fg_value *self, PyObject *name, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out)
 {
     fg_call_args a = {args, n, kwnames};
     for (int32_t i = 0; i < n; i++)

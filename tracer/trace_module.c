@@ -6,16 +6,14 @@
 #include "runtime/cpython/frame.h"
 #include "tracer/trace_python.h"
 
-bool
-fg_is_nn_module(PyTypeObject *type)
+bool fg_is_nn_module(PyTypeObject *type)
 {
     PyObject *cls = fg_py_torch_module_class();
     return cls != NULL && PyType_IsSubtype(type, (PyTypeObject *)cls);
 }
 
 /* The dict `name` of the instance, as a value; NULL if the instance has none. */
-static fg_flow
-own_dict(fg_trace *t, fg_value *m, PyObject *name, fg_value **out)
+static fg_flow own_dict(fg_trace *t, fg_value *m, PyObject *name, fg_value **out)
 {
     *out = NULL;
     fg_vitem *item = fg_map_find(&m->map, name, PyObject_Hash(name));
@@ -36,8 +34,7 @@ own_dict(fg_trace *t, fg_value *m, PyObject *name, fg_value **out)
     return FG_FLOW_OK;
 }
 
-fg_flow
-fg_module_attr(fg_trace *t, fg_value *m, PyObject *name, fg_value **out)
+fg_flow fg_module_attr(fg_trace *t, fg_value *m, PyObject *name, fg_value **out)
 {
     PyObject *const dicts[3] = {fg_names.s_parameters, fg_names.s_buffers, fg_names.s_modules};
     *out = NULL;
@@ -51,8 +48,7 @@ fg_module_attr(fg_trace *t, fg_value *m, PyObject *name, fg_value **out)
     return FG_FLOW_OK;
 }
 
-static fg_flow
-has_no_hooks(fg_trace *t, fg_value *m, bool *none)
+static fg_flow has_no_hooks(fg_trace *t, fg_value *m, bool *none)
 {
     static const char *const names[] = {"_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"};
     *none = false;
@@ -68,7 +64,8 @@ has_no_hooks(fg_trace *t, fg_value *m, bool *none)
         FG_DO(fg_guard(t, FG_GUARD_LENGTH, node, NULL, 0, 0));
     }
     PyObject *module = fg_py_torch_module_file(); /* torch.nn.modules.module */
-    static const char *const globals[] = {"_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks", "_global_backward_pre_hooks"};
+    static const char *const globals[] = {"_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks",
+                                          "_global_backward_pre_hooks"};
     if (module == NULL)
         return FG_FLOW_OK;
     fg_node root, dict;
@@ -89,8 +86,7 @@ has_no_hooks(fg_trace *t, fg_value *m, bool *none)
     return FG_FLOW_OK;
 }
 
-fg_flow
-fg_call_module(fg_trace *t, fg_value *m, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out, bool *handled)
+fg_flow fg_call_module(fg_trace *t, fg_value *m, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out, bool *handled)
 {
     *handled = false;
     PyTypeObject *module_class = (PyTypeObject *)fg_py_torch_module_class();

@@ -1,8 +1,7 @@
 #include "tracer/trace_compile.h"
 #include "tracer/trace_python.h"
 
-PyObject *
-fg_trace_miss_reasons(const fg_compile_request *request)
+PyObject *fg_trace_miss_reasons(const fg_compile_request *request)
 {
     PyObject *list = PyList_New(0);
     fg_cache_snapshot *snapshot = list ? fg_cache_snapshot_take(&request->site->cache) : NULL;
@@ -23,8 +22,7 @@ fg_trace_miss_reasons(const fg_compile_request *request)
     return list;
 }
 
-fg_status
-fg_tracer_module_init(PyObject *module)
+fg_status fg_tracer_module_init(PyObject *module)
 {
     (void)module;
     fg_status st;

@@ -5,8 +5,7 @@
 
 fg_py_names fg_names;
 
-static fg_status
-descriptor(PyObject **out, PyTypeObject *type, const char *name)
+static fg_status descriptor(PyObject **out, PyTypeObject *type, const char *name)
 {
     PyObject *found = PyDict_GetItemString(type->tp_dict, name);
     if (found == NULL)
@@ -15,19 +14,17 @@ descriptor(PyObject **out, PyTypeObject *type, const char *name)
     return FG_OK;
 }
 
-static PyTypeObject *
-numpy_type(PyObject *numpy, const char *name)
+static PyTypeObject *numpy_type(PyObject *numpy, const char *name)
 {
     return (PyTypeObject *)PyObject_GetAttrString(numpy, name);
 }
 
-fg_status
-fg_py_names_init(void)
+fg_status fg_py_names_init(void)
 {
     fg_status st;
     PyObject *numpy = NULL;
-#define FG_NAME(ID, TEXT)                                                                                              \
-    if ((fg_names.ID = PyUnicode_InternFromString(TEXT)) == NULL)                                                      \
+#define FG_NAME(ID, TEXT)                                         \
+    if ((fg_names.ID = PyUnicode_InternFromString(TEXT)) == NULL) \
         return FG_ERR_PYTHON;
 #include "tracer/trace_names.def"
 #undef FG_NAME
@@ -50,15 +47,13 @@ fail:
     return st;
 }
 
-bool
-fg_py_is_numpy_scalar(PyTypeObject *type)
+bool fg_py_is_numpy_scalar(PyTypeObject *type)
 {
     /* only NumPy's own static types: a subclass may do anything */
     return !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && (type == fg_names.numpy_bool || PyType_IsSubtype(type, fg_names.numpy_generic));
 }
 
-static bool
-is_named(PyTypeObject *type, const char *const *names, size_t n)
+static bool is_named(PyTypeObject *type, const char *const *names, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (strcmp(type->tp_name, names[i]) == 0)
@@ -66,8 +61,7 @@ is_named(PyTypeObject *type, const char *const *names, size_t n)
     return false;
 }
 
-bool
-fg_py_is_library_constant(PyTypeObject *type)
+bool fg_py_is_library_constant(PyTypeObject *type)
 {
     static const char *const torch_names[] = {"torch.dtype", "torch.device", "torch.layout", "torch.memory_format", "torch.qscheme"};
     if (type == fg_names.numpy_ufunc || (PyType_IsSubtype(type, fg_names.numpy_dtype)))
@@ -75,8 +69,7 @@ fg_py_is_library_constant(PyTypeObject *type)
     return !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && is_named(type, torch_names, sizeof torch_names / sizeof *torch_names);
 }
 
-bool
-fg_py_is_torch_size(PyTypeObject *type)
+bool fg_py_is_torch_size(PyTypeObject *type)
 {
     return PyType_IsSubtype(type, &PyTuple_Type) && !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && strcmp(type->tp_name, "torch.Size") == 0;
 }
@@ -88,8 +81,7 @@ static struct {
     bool complete;
 } torch_cache;
 
-static PyObject *
-loaded(const char *module, const char *name)
+static PyObject *loaded(const char *module, const char *name)
 {
     PyObject *modules = PySys_GetObject("modules");
     PyObject *found = modules ? PyDict_GetItemString(modules, module) : NULL;
@@ -101,8 +93,7 @@ loaded(const char *module, const char *name)
     return Py_XNewRef(object);
 }
 
-static void
-torch_look(void)
+static void torch_look(void)
 {
     static Py_ssize_t seen_modules;
     if (torch_cache.complete)
@@ -120,48 +111,42 @@ torch_look(void)
     torch_cache.complete = torch_cache.module_class && torch_cache.module_file && torch_cache.tensor_class;
 }
 
-PyObject *
-fg_py_torch_module_class(void)
+PyObject *fg_py_torch_module_class(void)
 {
     torch_look();
     return torch_cache.module_class && PyType_Check(torch_cache.module_class) ? torch_cache.module_class : NULL;
 }
 
-PyObject *
-fg_py_torch_module_file(void)
+PyObject *fg_py_torch_module_file(void)
 {
     torch_look();
     return torch_cache.module_file;
 }
 
-PyTypeObject *
-fg_py_torch_tensor_type(void)
+PyTypeObject *fg_py_torch_tensor_type(void)
 {
     torch_look();
     return torch_cache.tensor_class && PyType_Check(torch_cache.tensor_class) ? (PyTypeObject *)torch_cache.tensor_class : NULL;
 }
 
-bool
-fg_py_is_torch_type(PyTypeObject *type)
+bool fg_py_is_torch_type(PyTypeObject *type)
 {
     PyTypeObject *tensor = fg_py_torch_tensor_type();
     return tensor != NULL && PyType_IsSubtype(type, tensor);
 }
 
-bool
-fg_py_is_fake(PyObject *object)
+bool fg_py_is_fake(PyObject *object)
 {
     return strcmp(Py_TYPE(object)->tp_name, "FakeTensor") == 0;
 }
 
 /* --- callables */
 
-PyObject *
-fg_py_rule(PyObject *rules, PyObject *callable)
+PyObject *fg_py_rule(PyObject *rules, PyObject *callable)
 {
     /* the dict is keyed by identity-hashed callables; a hash or == of a user's class is never called for a look-up of ours */
-    if (!(PyFunction_Check(callable) || PyCFunction_Check(callable) || Py_TYPE(callable) == &PyType_Type || Py_TYPE(callable) == fg_names.numpy_ufunc ||
-          Py_TYPE(callable) == &PyMethodDescr_Type))
+    if (!(PyFunction_Check(callable) || PyCFunction_Check(callable) || Py_TYPE(callable) == &PyType_Type ||
+          Py_TYPE(callable) == fg_names.numpy_ufunc || Py_TYPE(callable) == &PyMethodDescr_Type))
         return NULL;
     PyObject *rule = PyDict_GetItemWithError(rules, callable);
     if (rule == NULL)
@@ -169,11 +154,10 @@ fg_py_rule(PyObject *rules, PyObject *callable)
     return rule;
 }
 
-PyObject *
-fg_py_callable_name(PyObject *callable)
+PyObject *fg_py_callable_name(PyObject *callable)
 {
-    if (PyFunction_Check(callable) || PyCFunction_Check(callable) || Py_TYPE(callable) == &PyMethodDescr_Type || Py_TYPE(callable) == &PyWrapperDescr_Type ||
-        Py_TYPE(callable) == fg_names.numpy_ufunc) {
+    if (PyFunction_Check(callable) || PyCFunction_Check(callable) || Py_TYPE(callable) == &PyMethodDescr_Type ||
+        Py_TYPE(callable) == &PyWrapperDescr_Type || Py_TYPE(callable) == fg_names.numpy_ufunc) {
         PyObject *name = PyObject_GetAttr(callable, fg_names.s_name);
         if (name != NULL && PyUnicode_Check(name))
             return name;
@@ -183,8 +167,7 @@ fg_py_callable_name(PyObject *callable)
     return PyUnicode_FromString(PyType_Check(callable) ? ((PyTypeObject *)callable)->tp_name : Py_TYPE(callable)->tp_name);
 }
 
-bool
-fg_py_has_side_effects(PyObject *callable)
+bool fg_py_has_side_effects(PyObject *callable)
 {
     static const char *const names[] = {"print", "input", "open", "exec", "eval", "__import__", "breakpoint", "setattr", "delattr"};
     if (!PyCFunction_Check(callable))
@@ -196,8 +179,7 @@ fg_py_has_side_effects(PyObject *callable)
 }
 
 /* 1: math, 2: operator; by the module object that the C function belongs to. */
-int
-fg_py_pure_module(PyObject *callable)
+int fg_py_pure_module(PyObject *callable)
 {
     PyObject *self = PyCFunction_GET_SELF(callable);
     if (self == NULL || !PyModule_Check(self))
@@ -209,12 +191,12 @@ fg_py_pure_module(PyObject *callable)
     }
     const char *method = ((PyCFunctionObject *)callable)->m_ml->ml_name;
     if (strcmp(name, "math") == 0)
-        return strcmp(method, "fsum") && strcmp(method, "prod") && strcmp(method, "dist") && strcmp(method, "sumprod") && strcmp(method, "factorial") && strcmp(method, "comb") && strcmp(method, "perm");
+        return strcmp(method, "fsum") && strcmp(method, "prod") && strcmp(method, "dist") && strcmp(method, "sumprod") &&
+               strcmp(method, "factorial") && strcmp(method, "comb") && strcmp(method, "perm");
     return strcmp(name, "_operator") == 0 ? 2 : 0;
 }
 
-bool
-fg_py_is_plain_exception(PyTypeObject *type)
+bool fg_py_is_plain_exception(PyTypeObject *type)
 {
     /* made by C alone: a Python __init__ or __new__ anywhere in its bases fills these with slot functions of heap types */
     if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE))
@@ -226,8 +208,7 @@ fg_py_is_plain_exception(PyTypeObject *type)
 }
 
 /* Code objects of the package's own polyfills: no traceback entry, no user line. */
-bool
-fg_py_is_polyfill(PyCodeObject *code)
+bool fg_py_is_polyfill(PyCodeObject *code)
 {
     Py_ssize_t n;
     const char *file = PyUnicode_AsUTF8AndSize(code->co_filename, &n);
@@ -238,8 +219,7 @@ fg_py_is_polyfill(PyCodeObject *code)
     return strstr(file, "framegate/polyfills/") != NULL;
 }
 
-int
-fg_py_range_parts(fg_trace *t, PyObject *range, PyObject *parts[3])
+int fg_py_range_parts(fg_trace *t, PyObject *range, PyObject *parts[3])
 {
     (void)t;
     for (int i = 0; i < 3; i++)
@@ -247,20 +227,17 @@ fg_py_range_parts(fg_trace *t, PyObject *range, PyObject *parts[3])
     return 0;
 }
 
-PyObject *
-fg_py_type_lookup(PyTypeObject *type, PyObject *name)
+PyObject *fg_py_type_lookup(PyTypeObject *type, PyObject *name)
 {
     return _PyType_Lookup(type, name);
 }
 
-static void
-release_icode(PyObject *capsule)
+static void release_icode(PyObject *capsule)
 {
     fg_icode_release(PyCapsule_GetPointer(capsule, NULL));
 }
 
-PyObject *
-fg_py_icode_capsule(fg_icode *icode)
+PyObject *fg_py_icode_capsule(fg_icode *icode)
 {
     PyObject *capsule = PyCapsule_New(icode, NULL, release_icode);
     if (capsule == NULL)

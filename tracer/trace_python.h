@@ -17,8 +17,8 @@ typedef struct fg_py_names {
 extern fg_py_names fg_names;
 fg_status fg_py_names_init(void);
 
-bool fg_py_is_numpy_scalar(PyTypeObject *type);      /* numpy.generic of a numeric kind: immutable */
-bool fg_py_is_library_constant(PyTypeObject *type);  /* numpy dtype, ufunc, torch dtype/device/layout: immutable C objects */
+bool fg_py_is_numpy_scalar(PyTypeObject *type);     /* numpy.generic of a numeric kind: immutable */
+bool fg_py_is_library_constant(PyTypeObject *type); /* numpy dtype, ufunc, torch dtype/device/layout: immutable C objects */
 bool fg_py_is_torch_type(PyTypeObject *type);
 /* The rule that the package or the user gave for a callable, borrowed; NULL: none. Never raises. */
 PyObject *fg_py_rule(PyObject *rules, PyObject *callable);
@@ -27,8 +27,8 @@ int fg_py_range_parts(fg_trace *t, PyObject *range, PyObject *parts[3]);
 PyObject *fg_py_type_lookup(PyTypeObject *type, PyObject *name);
 /* The real module `torch.nn.Module` class or `torch` attribute if torch is loaded, borrowed (kept for the process) or NULL. */
 PyObject *fg_py_torch_module_class(void);
-PyObject *fg_py_torch_module_file(void);       /* the module torch.nn.modules.module */
-PyTypeObject *fg_py_torch_tensor_type(void);   /* torch.Tensor, NULL if torch is not loaded */
+PyObject *fg_py_torch_module_file(void);     /* the module torch.nn.modules.module */
+PyTypeObject *fg_py_torch_tensor_type(void); /* torch.Tensor, NULL if torch is not loaded */
 bool fg_py_is_torch_size(PyTypeObject *type);
 bool fg_py_is_fake(PyObject *object);
 FG_NEW PyObject *fg_py_callable_name(PyObject *callable);

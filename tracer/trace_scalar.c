@@ -10,8 +10,7 @@
 
 enum { ADD, AND, FLOOR_DIVIDE, LSHIFT, MATMUL, MULTIPLY, REMAINDER, OR, POWER, RSHIFT, SUBTRACT, TRUE_DIVIDE, XOR };
 
-static PyObject *
-binary_now(int op, PyObject *a, PyObject *b)
+static PyObject *binary_now(int op, PyObject *a, PyObject *b)
 {
     switch (op % 13) {
     case ADD: return PyNumber_Add(a, b);
@@ -30,15 +29,13 @@ binary_now(int op, PyObject *a, PyObject *b)
     }
 }
 
-static size_t
-bits_of(PyObject *o)
+static size_t bits_of(PyObject *o)
 {
     return PyLong_Check(o) ? _PyLong_NumBits(o) : 0;
 }
 
 /* Operations whose result would be too large to compute while tracing. */
-static bool
-is_too_large(int op, PyObject *a, PyObject *b)
+static bool is_too_large(int op, PyObject *a, PyObject *b)
 {
     op %= 13;
     if (op == POWER && PyLong_Check(a) && PyLong_Check(b))
@@ -49,7 +46,10 @@ is_too_large(int op, PyObject *a, PyObject *b)
         return bits_of(a) + bits_of(b) > 1 << 20;
     if (op == MULTIPLY) {
         PyObject *seq = PyLong_Check(a) ? b : a, *count = seq == a ? b : a;
-        Py_ssize_t n = PyUnicode_Check(seq) ? PyUnicode_GET_LENGTH(seq) : PyBytes_Check(seq) ? PyBytes_GET_SIZE(seq) : PyTuple_Check(seq) ? PyTuple_GET_SIZE(seq) : 0;
+        Py_ssize_t n = PyUnicode_Check(seq) ? PyUnicode_GET_LENGTH(seq)
+                       : PyBytes_Check(seq) ? PyBytes_GET_SIZE(seq)
+                       : PyTuple_Check(seq) ? PyTuple_GET_SIZE(seq)
+                                            : 0;
         return n > 0 && PyLong_Check(count) && (bits_of(count) > 20 || n * labs(PyLong_AsLong(count)) > 1 << 20);
     }
     if (op == REMAINDER && (PyUnicode_Check(a) || PyBytes_Check(a)))
@@ -57,34 +57,35 @@ is_too_large(int op, PyObject *a, PyObject *b)
     return false;
 }
 
-static bool
-is_int(PyTypeObject *type)
+static bool is_int(PyTypeObject *type)
 {
     return type == &PyLong_Type || type == &PyBool_Type;
 }
 
 /* The type that op gives for every value of these types, or NULL. */
-static PyTypeObject *
-result_type(int op, PyTypeObject *a, PyTypeObject *b)
+static PyTypeObject *result_type(int op, PyTypeObject *a, PyTypeObject *b)
 {
     op %= 13;
     if (is_int(a) && is_int(b)) {
         switch (op) {
         case TRUE_DIVIDE: return &PyFloat_Type;
-        case POWER: case MATMUL: return NULL;
-        case AND: case OR: case XOR: return a == &PyBool_Type && b == &PyBool_Type ? &PyBool_Type : &PyLong_Type;
+        case POWER:
+        case MATMUL: return NULL;
+        case AND:
+        case OR:
+        case XOR: return a == &PyBool_Type && b == &PyBool_Type ? &PyBool_Type : &PyLong_Type;
         default: return &PyLong_Type;
         }
     }
     if ((a == &PyFloat_Type || is_int(a)) && (b == &PyFloat_Type || is_int(b)))
-        return op == ADD || op == SUBTRACT || op == MULTIPLY || op == TRUE_DIVIDE || op == FLOOR_DIVIDE || op == REMAINDER ? &PyFloat_Type : NULL;
+        return op == ADD || op == SUBTRACT || op == MULTIPLY || op == TRUE_DIVIDE || op == FLOOR_DIVIDE || op == REMAINDER ? &PyFloat_Type
+                                                                                                                           : NULL;
     if (op == ADD && a == b && (a == &PyUnicode_Type || a == &PyBytes_Type))
         return a;
     return NULL;
 }
 
-static bool
-may_raise(int op, fg_value *a, fg_value *b)
+static bool may_raise(int op, fg_value *a, fg_value *b)
 {
     op %= 13;
     if (op == TRUE_DIVIDE || op == FLOOR_DIVIDE || op == REMAINDER || op == LSHIFT || op == RSHIFT || op == POWER)
@@ -92,21 +93,20 @@ may_raise(int op, fg_value *a, fg_value *b)
     return (a->type == &PyFloat_Type) != (b->type == &PyFloat_Type); /* an int too large for a float */
 }
 
-static bool
-is_scalar(const fg_value *v)
+static bool is_scalar(const fg_value *v)
 {
     return (v->kind == FG_V_SCALAR || v->kind == FG_V_CONST) && v->type != NULL && fg_is_scalar_type(v->type);
 }
 
 /* --- concrete values */
 
-static fg_flow
-concrete_one(fg_trace *t, fg_value *v)
+static fg_flow concrete_one(fg_trace *t, fg_value *v)
 {
     fg_node node;
     FG_DO(fg_node_of(t, v, &node));
     if (v->real == NULL)
-        return fg_break(t, FG_BREAK_DATA_DEPENDENT_VALUE, "the value of %s depends on tensor data", v->type ? v->type->tp_name : "a scalar");
+        return fg_break(t, FG_BREAK_DATA_DEPENDENT_VALUE, "the value of %s depends on tensor data",
+                        v->type ? v->type->tp_name : "a scalar");
     if (node != FG_NODE_NONE)
         FG_DO(fg_guard(t, FG_GUARD_CONST, node, v->real, 0, 0));
     else if (v->items == NULL)
@@ -117,13 +117,13 @@ concrete_one(fg_trace *t, fg_value *v)
     return FG_FLOW_OK;
 }
 
-fg_flow
-fg_concrete(fg_trace *t, fg_value *v)
+fg_flow fg_concrete(fg_trace *t, fg_value *v)
 {
     if (v->kind == FG_V_CONST)
         return FG_FLOW_OK;
     if (v->kind != FG_V_SCALAR)
-        return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "a plain value was needed, not %s", v->type ? v->type->tp_name : "a run-time object");
+        return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "a plain value was needed, not %s",
+                        v->type ? v->type->tp_name : "a run-time object");
     size_t cap = 64, n = 0;
     fg_value **todo = fg_arena_alloc(&t->arena, cap * sizeof *todo);
     if (todo == NULL)
@@ -153,8 +153,7 @@ fg_concrete(fg_trace *t, fg_value *v)
     return FG_FLOW_OK;
 }
 
-fg_flow
-fg_index_value(fg_trace *t, fg_value *v, int64_t *out)
+fg_flow fg_index_value(fg_trace *t, fg_value *v, int64_t *out)
 {
     FG_DO(fg_look(t, &v));
     if (!is_scalar(v) || !is_int(v->type))
@@ -166,8 +165,7 @@ fg_index_value(fg_trace *t, fg_value *v, int64_t *out)
     return FG_FLOW_OK;
 }
 
-fg_flow
-fg_truth(fg_trace *t, fg_value *v, bool *truth)
+fg_flow fg_truth(fg_trace *t, fg_value *v, bool *truth)
 {
     FG_DO(fg_look(t, &v));
     if (v->kind == FG_V_SCALAR) {
@@ -192,9 +190,11 @@ fg_truth(fg_trace *t, fg_value *v, bool *truth)
         return FG_FLOW_OK;
     }
     switch ((fg_vkind)v->kind) {
-    case FG_V_FUNC: case FG_V_METHOD: case FG_V_CELL: case FG_V_ITER: case FG_V_SLICE:
-        *truth = true;
-        return FG_FLOW_OK;
+    case FG_V_FUNC:
+    case FG_V_METHOD:
+    case FG_V_CELL:
+    case FG_V_ITER:
+    case FG_V_SLICE: *truth = true; return FG_FLOW_OK;
     case FG_V_OBJECT:
         if (v->type->tp_as_number == NULL || v->type->tp_as_number->nb_bool == NULL) {
             if ((v->type->tp_as_mapping == NULL || v->type->tp_as_mapping->mp_length == NULL) &&
@@ -223,7 +223,10 @@ fg_truth(fg_trace *t, fg_value *v, bool *truth)
             *truth = n > 0;
             return FG_FLOW_OK;
         }
-    case FG_V_LIST: case FG_V_DICT: case FG_V_TUPLE: case FG_V_SET: {
+    case FG_V_LIST:
+    case FG_V_DICT:
+    case FG_V_TUPLE:
+    case FG_V_SET: {
         if ((v->kind == FG_V_LIST || v->kind == FG_V_DICT) && !v->is_mutated && !v->is_complete && v->node != FG_NODE_NONE) {
             *truth = (v->kind == FG_V_LIST ? PyList_GET_SIZE(v->real) : PyDict_GET_SIZE(v->real)) > 0;
             return fg_guard(t, FG_GUARD_TRUTH, v->node, NULL, *truth, *truth);
@@ -233,17 +236,14 @@ fg_truth(fg_trace *t, fg_value *v, bool *truth)
         *truth = n > 0;
         return FG_FLOW_OK;
     }
-    case FG_V_TENSOR:
-        return fg_break(t, FG_BREAK_DATA_DEPENDENT_BRANCH, "the truth of an array decides what happens next");
-    default:
-        return fg_break(t, FG_BREAK_DATA_DEPENDENT_BRANCH, "the truth of a run-time object decides what happens next");
+    case FG_V_TENSOR: return fg_break(t, FG_BREAK_DATA_DEPENDENT_BRANCH, "the truth of an array decides what happens next");
+    default: return fg_break(t, FG_BREAK_DATA_DEPENDENT_BRANCH, "the truth of a run-time object decides what happens next");
     }
 }
 
 /* --- operations */
 
-static fg_flow
-fold(fg_trace *t, PyObject *result, const char *what, fg_value **out)
+static fg_flow fold(fg_trace *t, PyObject *result, const char *what, fg_value **out)
 {
     if (result == NULL)
         return fg_break_on_error(t, FG_BREAK_RAISES, what);
@@ -253,8 +253,8 @@ fold(fg_trace *t, PyObject *result, const char *what, fg_value **out)
 }
 
 /* A step over scalars; example is stolen and may be NULL. */
-static fg_flow
-residual(fg_trace *t, fg_step_op op, int arg, PyObject *head, fg_value *const *args, int32_t n, PyTypeObject *type, PyObject *example, int flags, fg_value **out)
+static fg_flow residual(fg_trace *t, fg_step_op op, int arg, PyObject *head, fg_value *const *args, int32_t n, PyTypeObject *type,
+                        PyObject *example, int flags, fg_value **out)
 {
     fg_reg regs[8], reg;
     int32_t k = 0;
@@ -280,8 +280,7 @@ residual(fg_trace *t, fg_step_op op, int arg, PyObject *head, fg_value *const *a
 enum { SAFE_INT = 1 << 30 };
 
 /* An int that comes straight from a source and is small: a range fact keeps it so. */
-static fg_flow
-keep_small(fg_trace *t, fg_value *v, bool nonzero, bool *kept)
+static fg_flow keep_small(fg_trace *t, fg_value *v, bool nonzero, bool *kept)
 {
     fg_node node;
     *kept = false;
@@ -299,8 +298,7 @@ keep_small(fg_trace *t, fg_value *v, bool nonzero, bool *kept)
 }
 
 /* Where an error would be seen or would cut a graph: add the facts that rule it out, if they are cheap. */
-static fg_flow
-rule_out_errors(fg_trace *t, int op, fg_value *a, fg_value *b, bool *raises)
+static fg_flow rule_out_errors(fg_trace *t, int op, fg_value *a, fg_value *b, bool *raises)
 {
     bool left = a->type == &PyFloat_Type || a->type == &PyBool_Type, right = b->type == &PyFloat_Type || b->type == &PyBool_Type;
     bool divides = op % 13 == TRUE_DIVIDE || op % 13 == FLOOR_DIVIDE || op % 13 == REMAINDER;
@@ -319,8 +317,7 @@ rule_out_errors(fg_trace *t, int op, fg_value *a, fg_value *b, bool *raises)
     return FG_FLOW_OK;
 }
 
-fg_flow
-fg_scalar_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
+fg_flow fg_scalar_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
 {
     if (a->kind == FG_V_CONST && b->kind == FG_V_CONST) {
         if (is_too_large(op, a->real, b->real))
@@ -350,8 +347,7 @@ fg_scalar_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
     return residual(t, FG_STEP_BINARY, op, NULL, (fg_value *[]){a, b}, 2, type, example, raises ? FG_SF_RAISES : 0, out);
 }
 
-fg_flow
-fg_scalar_compare(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
+fg_flow fg_scalar_compare(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
 {
     if (a->kind == FG_V_CONST && b->kind == FG_V_CONST)
         return fold(t, PyObject_RichCompare(a->real, b->real, op), "comparison", out);
@@ -371,13 +367,14 @@ fg_scalar_compare(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
     return residual(t, FG_STEP_COMPARE, op, NULL, (fg_value *[]){a, b}, 2, &PyBool_Type, example, 0, out);
 }
 
-fg_flow
-fg_scalar_unary(fg_trace *t, int op, fg_value *a, fg_value **out)
+fg_flow fg_scalar_unary(fg_trace *t, int op, fg_value *a, fg_value **out)
 {
     PyTypeObject *type = is_int(a->type) ? &PyLong_Type : a->type == &PyFloat_Type && op != FG_OP_UNARY_INVERT ? &PyFloat_Type : NULL;
     PyObject *example = NULL;
     if (a->real) {
-        example = op == FG_OP_UNARY_NEGATIVE ? PyNumber_Negative(a->real) : op == FG_OP_UNARY_INVERT ? PyNumber_Invert(a->real) : PyNumber_Positive(a->real);
+        example = op == FG_OP_UNARY_NEGATIVE ? PyNumber_Negative(a->real)
+                  : op == FG_OP_UNARY_INVERT ? PyNumber_Invert(a->real)
+                                             : PyNumber_Positive(a->real);
         if (example == NULL)
             return fg_break_on_error(t, FG_BREAK_RAISES, "operator");
     }
@@ -392,8 +389,7 @@ fg_scalar_unary(fg_trace *t, int op, fg_value *a, fg_value **out)
 }
 
 /* int, float, bool, str, abs, round, ... of scalars: fold, or a step where the result type follows from the argument types. */
-fg_flow
-fg_scalar_call(fg_trace *t, PyObject *callable, fg_value **args, int32_t n, fg_value **out)
+fg_flow fg_scalar_call(fg_trace *t, PyObject *callable, fg_value **args, int32_t n, fg_value **out)
 {
     bool all_const = true, all_real = true;
     for (int32_t i = 0; i < n; i++) {

@@ -4,16 +4,14 @@
 #include <stdarg.h>
 #include <string.h>
 
-fg_flow
-fg_nomem(void)
+fg_flow fg_nomem(void)
 {
     if (!PyErr_Occurred())
         PyErr_NoMemory();
     return FG_FLOW_ERROR;
 }
 
-fg_flow
-fg_log(fg_trace *t, void *at, size_t size)
+fg_flow fg_log(fg_trace *t, void *at, size_t size)
 {
     if (t->n_log == t->cap_log) {
         size_t cap = t->cap_log ? 2 * t->cap_log : 256;
@@ -39,18 +37,13 @@ fg_log(fg_trace *t, void *at, size_t size)
     return FG_FLOW_OK;
 }
 
-fg_trace_mark
-fg_trace_mark_get(fg_trace *t)
+fg_trace_mark fg_trace_mark_get(fg_trace *t)
 {
-    return (fg_trace_mark){.n_log = t->n_log,
-                           .desc = fg_desc_mark_get(t->desc),
-                           .n_regs = t->ir.n_regs,
-                           .n_steps = t->ir.n_steps,
-                           .n_sites = t->ir.n_sites};
+    return (fg_trace_mark){
+        .n_log = t->n_log, .desc = fg_desc_mark_get(t->desc), .n_regs = t->ir.n_regs, .n_steps = t->ir.n_steps, .n_sites = t->ir.n_sites};
 }
 
-void
-fg_trace_rewind(fg_trace *t, fg_trace_mark mark)
+void fg_trace_rewind(fg_trace *t, fg_trace_mark mark)
 {
     while (t->n_log > mark.n_log) {
         fg_log_entry *entry = &t->log[--t->n_log];
@@ -62,8 +55,7 @@ fg_trace_rewind(fg_trace *t, fg_trace_mark mark)
     t->ir.n_sites = mark.n_sites;
 }
 
-PyObject *
-fg_own(fg_trace *t, PyObject *object)
+PyObject *fg_own(fg_trace *t, PyObject *object)
 {
     if (object == NULL)
         return NULL;
@@ -72,8 +64,7 @@ fg_own(fg_trace *t, PyObject *object)
     return failed ? NULL : object;
 }
 
-PyObject *
-fg_keep(fg_trace *t, PyObject *object)
+PyObject *fg_keep(fg_trace *t, PyObject *object)
 {
     return PyList_Append(t->owned, object) ? NULL : object;
 }
@@ -86,21 +77,18 @@ static const struct {
 #undef FG_BREAK
 };
 
-const char *
-fg_break_type(fg_break_reason reason)
+const char *fg_break_type(fg_break_reason reason)
 {
     return reasons[reason].type;
 }
 
-const char *
-fg_break_hint(fg_break_reason reason)
+const char *fg_break_hint(fg_break_reason reason)
 {
     return reasons[reason].hint;
 }
 
 /* The user's frames of this moment, outermost first, as (file name, line, function name). */
-static PyObject *
-user_stack(fg_trace *t)
+static PyObject *user_stack(fg_trace *t)
 {
     PyObject *stack = PyList_New(0);
     for (fg_tframe *f = t->frame; f != NULL && stack != NULL; f = f->parent) {
@@ -113,8 +101,7 @@ user_stack(fg_trace *t)
     return stack;
 }
 
-fg_flow
-fg_break(fg_trace *t, fg_break_reason reason, const char *format, ...)
+fg_flow fg_break(fg_trace *t, fg_break_reason reason, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -133,8 +120,7 @@ fg_break(fg_trace *t, fg_break_reason reason, const char *format, ...)
     return FG_FLOW_BREAK;
 }
 
-fg_flow
-fg_break_on_error(fg_trace *t, fg_break_reason reason, const char *what)
+fg_flow fg_break_on_error(fg_trace *t, fg_break_reason reason, const char *what)
 {
     if (!PyErr_Occurred())
         return fg_break(t, reason, "%s", what);

@@ -3,12 +3,12 @@
 
 #include <string.h>
 
-int32_t
-fg_site_here(fg_trace *t)
+int32_t fg_site_here(fg_trace *t)
 {
     fg_tframe *f = t->frame;
     const fg_instr *instr = &f->icode->instrs[f->pc];
-    if (f->site_id >= 0 && f->site_id < t->ir.n_sites && t->ir.sites[f->site_id].instr == instr && t->ir.sites[f->site_id].parent == f->site)
+    if (f->site_id >= 0 && f->site_id < t->ir.n_sites && t->ir.sites[f->site_id].instr == instr &&
+        t->ir.sites[f->site_id].parent == f->site)
         return f->site_id;
     if (t->ir.n_sites == t->ir.cap_sites) {
         int32_t cap = t->ir.cap_sites ? 2 * t->ir.cap_sites : 32;
@@ -20,20 +20,19 @@ fg_site_here(fg_trace *t)
         t->ir.sites = sites;
         t->ir.cap_sites = cap;
     }
-    t->ir.sites[t->ir.n_sites] =
-        (fg_site_ref){.parent = f->site, .code = f->icode->code, .globals = f->globals ? f->globals->real : NULL, .instr = instr, .hidden = f->hidden};
+    t->ir.sites[t->ir.n_sites] = (fg_site_ref){
+        .parent = f->site, .code = f->icode->code, .globals = f->globals ? f->globals->real : NULL, .instr = instr, .hidden = f->hidden};
     f->site_id = t->ir.n_sites;
     return t->ir.n_sites++;
 }
 
-bool
-fg_is_covered(fg_trace *t)
+bool fg_is_covered(fg_trace *t)
 {
     return t->frame->covered || t->frame->icode->instrs[t->frame->pc].handler >= 0;
 }
 
-fg_flow
-fg_emit(fg_trace *t, fg_step_op op, int flags, int arg, PyObject *name, PyObject *kwnames, const fg_reg *args, int32_t n, fg_reg *result)
+fg_flow fg_emit(fg_trace *t, fg_step_op op, int flags, int arg, PyObject *name, PyObject *kwnames, const fg_reg *args, int32_t n,
+                fg_reg *result)
 {
     int32_t site = fg_site_here(t);
     fg_step *step = site < 0 ? NULL : fg_ir_step_add(&t->ir, op, args, n, result ? 1 : 0);
@@ -51,8 +50,7 @@ fg_emit(fg_trace *t, fg_step_op op, int flags, int arg, PyObject *name, PyObject
     return FG_FLOW_OK;
 }
 
-static fg_flow
-input(fg_trace *t, fg_value *v, fg_node node)
+static fg_flow input(fg_trace *t, fg_value *v, fg_node node)
 {
     uint32_t position;
     if (v->real == NULL)
@@ -70,8 +68,7 @@ input(fg_trace *t, fg_value *v, fg_node node)
     return FG_FLOW_OK;
 }
 
-static fg_flow
-constant(fg_trace *t, fg_value *v, PyObject *object)
+static fg_flow constant(fg_trace *t, fg_value *v, PyObject *object)
 {
     fg_reg reg = fg_ir_reg_add(&t->ir, FG_REG_CONST, object);
     if (reg == FG_REG_NONE)
@@ -81,16 +78,14 @@ constant(fg_trace *t, fg_value *v, PyObject *object)
 }
 
 /* A pinned object may stand in the generated code only if keeping it alive is harmless: C functions, registered operations, static types. */
-static bool
-may_embed(PyObject *o)
+static bool may_embed(PyObject *o)
 {
     if (PyType_Check(o))
         return !(((PyTypeObject *)o)->tp_flags & Py_TPFLAGS_HEAPTYPE);
     return o == Py_None || o == Py_Ellipsis || o == Py_NotImplemented || fg_is_scalar_type(Py_TYPE(o)) == false;
 }
 
-static fg_flow
-materialise_items(fg_trace *t, fg_value **items, int32_t n, fg_reg **out)
+static fg_flow materialise_items(fg_trace *t, fg_value **items, int32_t n, fg_reg **out)
 {
     fg_reg *regs = fg_arena_alloc(&t->arena, (size_t)(n ? n : 1) * sizeof *regs);
     if (regs == NULL)
@@ -101,8 +96,7 @@ materialise_items(fg_trace *t, fg_value **items, int32_t n, fg_reg **out)
     return FG_FLOW_OK;
 }
 
-static PyObject *
-const_tuple(fg_trace *t, fg_value *v)
+static PyObject *const_tuple(fg_trace *t, fg_value *v)
 {
     for (int32_t i = 0; i < v->n; i++)
         if (v->items[i]->kind != FG_V_CONST || v->items[i]->node != FG_NODE_NONE || !fg_is_fold_const(v->items[i]->real))
@@ -115,8 +109,7 @@ const_tuple(fg_trace *t, fg_value *v)
     return fg_own(t, tuple);
 }
 
-static fg_flow
-build(fg_trace *t, fg_value *v, fg_step_op op, fg_reg *regs, int32_t n)
+static fg_flow build(fg_trace *t, fg_value *v, fg_step_op op, fg_reg *regs, int32_t n)
 {
     fg_reg reg;
     FG_DO(fg_emit(t, op, 0, 0, NULL, NULL, regs, n, &reg));
@@ -124,8 +117,7 @@ build(fg_trace *t, fg_value *v, fg_step_op op, fg_reg *regs, int32_t n)
     return FG_FLOW_OK;
 }
 
-static fg_flow
-build_map(fg_trace *t, fg_value *v)
+static fg_flow build_map(fg_trace *t, fg_value *v)
 {
     fg_reg *regs = fg_arena_alloc(&t->arena, (size_t)(2 * v->map.n + 1) * sizeof *regs);
     if (regs == NULL)
@@ -148,8 +140,7 @@ build_map(fg_trace *t, fg_value *v)
     return build(t, v, FG_STEP_BUILD_MAP, regs, n);
 }
 
-static fg_flow
-build_function(fg_trace *t, fg_value *v)
+static fg_flow build_function(fg_trace *t, fg_value *v)
 {
     fg_reg regs[4];
     int32_t n = 0;
@@ -171,8 +162,7 @@ build_function(fg_trace *t, fg_value *v)
     return FG_FLOW_OK;
 }
 
-static fg_flow
-call_type(fg_trace *t, fg_value *v, PyTypeObject *type, fg_value *const *args, int32_t n)
+static fg_flow call_type(fg_trace *t, fg_value *v, PyTypeObject *type, fg_value *const *args, int32_t n)
 {
     fg_reg regs[4];
     if ((regs[0] = fg_ir_reg_add(&t->ir, FG_REG_CONST, (PyObject *)type)) == FG_REG_NONE)
@@ -182,16 +172,12 @@ call_type(fg_trace *t, fg_value *v, PyTypeObject *type, fg_value *const *args, i
     return build(t, v, FG_STEP_CALL, regs, n + 1);
 }
 
-static fg_flow
-materialise_virtual(fg_trace *t, fg_value *v)
+static fg_flow materialise_virtual(fg_trace *t, fg_value *v)
 {
     fg_reg *regs;
     switch ((fg_vkind)v->kind) {
-    case FG_V_CONST:
-        return constant(t, v, v->real);
-    case FG_V_LIST:
-        FG_DO(materialise_items(t, v->items, v->n, &regs));
-        return build(t, v, FG_STEP_BUILD_LIST, regs, v->n);
+    case FG_V_CONST: return constant(t, v, v->real);
+    case FG_V_LIST: FG_DO(materialise_items(t, v->items, v->n, &regs)); return build(t, v, FG_STEP_BUILD_LIST, regs, v->n);
     case FG_V_TUPLE: {
         PyObject *tuple = const_tuple(t, v);
         if (tuple)
@@ -201,16 +187,10 @@ materialise_virtual(fg_trace *t, fg_value *v)
         FG_DO(materialise_items(t, v->items, v->n, &regs));
         return build(t, v, FG_STEP_BUILD_TUPLE, regs, v->n);
     }
-    case FG_V_SET:
-        FG_DO(materialise_items(t, v->items, v->n, &regs));
-        return build(t, v, FG_STEP_BUILD_SET, regs, v->n);
-    case FG_V_SLICE:
-        FG_DO(materialise_items(t, v->items, v->n, &regs));
-        return build(t, v, FG_STEP_BUILD_SLICE, regs, v->n);
-    case FG_V_DICT:
-        return build_map(t, v);
-    case FG_V_FUNC:
-        return build_function(t, v);
+    case FG_V_SET: FG_DO(materialise_items(t, v->items, v->n, &regs)); return build(t, v, FG_STEP_BUILD_SET, regs, v->n);
+    case FG_V_SLICE: FG_DO(materialise_items(t, v->items, v->n, &regs)); return build(t, v, FG_STEP_BUILD_SLICE, regs, v->n);
+    case FG_V_DICT: return build_map(t, v);
+    case FG_V_FUNC: return build_function(t, v);
     case FG_V_METHOD:
         if (v->a->kind == FG_V_FUNC)
             return call_type(t, v, &PyMethod_Type, (fg_value *[]){v->a, v->b}, 2);
@@ -222,8 +202,7 @@ materialise_virtual(fg_trace *t, fg_value *v)
             return FG_FLOW_OK;
         }
         break;
-    case FG_V_CELL:
-        return call_type(t, v, &PyCell_Type, &v->a, v->a ? 1 : 0);
+    case FG_V_CELL: return call_type(t, v, &PyCell_Type, &v->a, v->a ? 1 : 0);
     case FG_V_OBJECT: {
         fg_reg reg;
         FG_DO(fg_object_materialise(t, v, &reg));
@@ -251,14 +230,12 @@ materialise_virtual(fg_trace *t, fg_value *v)
     case FG_V_SCALAR:
     case FG_V_TENSOR:
     case FG_V_SUPER:
-    case FG_V_OPAQUE:
-        break;
+    case FG_V_OPAQUE: break;
     }
     return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "a value of kind %d has no run-time form", v->kind);
 }
 
-fg_flow
-fg_materialise(fg_trace *t, fg_value *v, fg_reg *reg)
+fg_flow fg_materialise(fg_trace *t, fg_value *v, fg_reg *reg)
 {
     if (v->reg == FG_REG_NONE) {
         fg_node node;

@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-static fg_flow
-string_step(fg_trace *t, fg_step_op op, int arg, fg_value **parts, int32_t n, PyObject *example, int flags, fg_value **out)
+static fg_flow string_step(fg_trace *t, fg_step_op op, int arg, fg_value **parts, int32_t n, PyObject *example, int flags, fg_value **out)
 {
     fg_reg *regs = fg_arena_alloc(&t->arena, (size_t)(n + 1) * sizeof *regs), reg;
     if (regs == NULL)
@@ -23,14 +22,13 @@ string_step(fg_trace *t, fg_step_op op, int arg, fg_value **parts, int32_t n, Py
     return FG_FLOW_OK;
 }
 
-static bool
-is_scalar(const fg_value *v)
+static bool is_scalar(const fg_value *v)
 {
-    return (v->kind == FG_V_SCALAR || v->kind == FG_V_CONST) && v->type != NULL && (fg_is_scalar_type(v->type) || (v->kind == FG_V_CONST && v->real == Py_None));
+    return (v->kind == FG_V_SCALAR || v->kind == FG_V_CONST) && v->type != NULL &&
+           (fg_is_scalar_type(v->type) || (v->kind == FG_V_CONST && v->real == Py_None));
 }
 
-fg_flow
-fg_format_value(fg_trace *t, fg_value *v, fg_value *spec, fg_value **out)
+fg_flow fg_format_value(fg_trace *t, fg_value *v, fg_value *spec, fg_value **out)
 {
     FG_DO(fg_look(t, &v));
     if (spec != NULL) {
@@ -55,8 +53,7 @@ fg_format_value(fg_trace *t, fg_value *v, fg_value *spec, fg_value **out)
     return string_step(t, FG_STEP_FORMAT, 0, (fg_value *[]){v, spec}, spec ? 2 : 1, example, spec ? FG_SF_RAISES : 0, out);
 }
 
-fg_flow
-fg_convert_value(fg_trace *t, fg_value *v, int kind, fg_value **out)
+fg_flow fg_convert_value(fg_trace *t, fg_value *v, int kind, fg_value **out)
 {
     FG_DO(fg_look(t, &v));
     if (!is_scalar(v))
@@ -70,8 +67,7 @@ fg_convert_value(fg_trace *t, fg_value *v, int kind, fg_value **out)
     return fg_own(t, text) && (*out = fg_value_const(t, text)) ? FG_FLOW_OK : FG_FLOW_ERROR;
 }
 
-fg_flow
-fg_build_string(fg_trace *t, fg_value **parts, int32_t n, fg_value **out)
+fg_flow fg_build_string(fg_trace *t, fg_value **parts, int32_t n, fg_value **out)
 {
     bool all_const = true, all_real = true;
     for (int32_t i = 0; i < n; i++) {

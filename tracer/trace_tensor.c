@@ -12,22 +12,19 @@
 enum { LIB_NUMPY = 0, LIB_TORCH = 1 };
 
 /* The library of a tensor value is kept in its index. */
-static int
-library(const fg_value *v)
+static int library(const fg_value *v)
 {
     return v->type != NULL ? (fg_py_is_torch_type(v->type) ? LIB_TORCH : LIB_NUMPY) : (int)v->index;
 }
 
-static PyTypeObject *
-member_type(const fg_value *v)
+static PyTypeObject *member_type(const fg_value *v)
 {
     if (v->type != NULL && !v->is_scalar)
         return v->type;
     return library(v) == LIB_TORCH ? fg_py_torch_tensor_type() : fg_names.numpy_ndarray;
 }
 
-bool
-fg_has_tensor(fg_trace *t, fg_value *v, int depth)
+bool fg_has_tensor(fg_trace *t, fg_value *v, int depth)
 {
     if (v->kind == FG_V_TENSOR)
         return true;
@@ -41,8 +38,7 @@ fg_has_tensor(fg_trace *t, fg_value *v, int depth)
 }
 
 /* An operand that a tensor operation may get: it can run no user code and has a run-time form. Looks at it. */
-static fg_flow
-operand(fg_trace *t, fg_value **pv, int *lib, int depth)
+static fg_flow operand(fg_trace *t, fg_value **pv, int *lib, int depth)
 {
     FG_DO(fg_look(t, pv));
     fg_value *v = *pv;
@@ -51,10 +47,10 @@ operand(fg_trace *t, fg_value **pv, int *lib, int depth)
         if (library(v) == LIB_TORCH)
             *lib = LIB_TORCH;
         return FG_FLOW_OK;
-    case FG_V_SCALAR:
-        return FG_FLOW_OK;
+    case FG_V_SCALAR: return FG_FLOW_OK;
     case FG_V_CONST:
-        if (fg_is_fold_const(v->real) || fg_py_is_library_constant(v->type) || (PyType_Check(v->real) && v->type == &PyType_Type) || fg_op_find(v->real))
+        if (fg_is_fold_const(v->real) || fg_py_is_library_constant(v->type) || (PyType_Check(v->real) && v->type == &PyType_Type) ||
+            fg_op_find(v->real))
             return FG_FLOW_OK;
         break;
     case FG_V_LIST:
@@ -67,14 +63,12 @@ operand(fg_trace *t, fg_value **pv, int *lib, int depth)
         for (int32_t i = 0; i < v->n; i++)
             FG_DO(operand(t, &v->items[i], lib, depth + 1));
         return FG_FLOW_OK;
-    default:
-        break;
+    default: break;
     }
     return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "a %s as operand of an array operation", v->type ? v->type->tp_name : "run-time object");
 }
 
-static fg_flow
-new_tensor(fg_trace *t, fg_reg reg, int lib, fg_value *const *operands, int32_t n, fg_value **out)
+static fg_flow new_tensor(fg_trace *t, fg_reg reg, int lib, fg_value *const *operands, int32_t n, fg_value **out)
 {
     fg_value *v = fg_value_step(t, FG_V_TENSOR, reg, NULL, NULL);
     if (v == NULL)
@@ -94,8 +88,7 @@ new_tensor(fg_trace *t, fg_reg reg, int lib, fg_value *const *operands, int32_t 
 }
 
 /* Under a handler an operation must be known not to raise: its metadata is inferred at once, and data-dependent errors are a break. */
-static fg_flow
-settle_raises(fg_trace *t, fg_op_raises raises, fg_value *result, const char *what)
+static fg_flow settle_raises(fg_trace *t, fg_op_raises raises, fg_value *result, const char *what)
 {
     if (raises == FG_RAISES_NEVER || !fg_is_covered(t))
         return FG_FLOW_OK;
@@ -106,8 +99,7 @@ settle_raises(fg_trace *t, fg_op_raises raises, fg_value *result, const char *wh
 }
 
 /* FX has no run-time scalars: a torch graph for a backend takes them as constants. */
-static fg_flow
-bake_scalars(fg_trace *t, fg_value *v, int depth)
+static fg_flow bake_scalars(fg_trace *t, fg_value *v, int depth)
 {
     if (v->kind == FG_V_SCALAR)
         return fg_concrete(t, v);
@@ -117,8 +109,7 @@ bake_scalars(fg_trace *t, fg_value *v, int depth)
     return FG_FLOW_OK;
 }
 
-static bool
-has_torch(fg_value **operands, int32_t n)
+static bool has_torch(fg_value **operands, int32_t n)
 {
     for (int32_t i = 0; i < n; i++) {
         fg_value *v = operands[i];
@@ -130,8 +121,8 @@ has_torch(fg_value **operands, int32_t n)
     return false;
 }
 
-static fg_flow
-emit_op(fg_trace *t, fg_step_op op, int arg, PyObject *name, PyObject *kwnames, fg_value **operands, int32_t n, int flags, const void *row, fg_reg *reg)
+static fg_flow emit_op(fg_trace *t, fg_step_op op, int arg, PyObject *name, PyObject *kwnames, fg_value **operands, int32_t n, int flags,
+                       const void *row, fg_reg *reg)
 {
     fg_reg *regs = fg_arena_alloc(&t->arena, (size_t)(n ? n : 1) * sizeof *regs);
     if (regs == NULL)
@@ -153,8 +144,7 @@ emit_op(fg_trace *t, fg_step_op op, int arg, PyObject *name, PyObject *kwnames, 
     return FG_FLOW_OK;
 }
 
-static fg_flow
-mark_mutated(fg_trace *t, fg_value *v)
+static fg_flow mark_mutated(fg_trace *t, fg_value *v)
 {
     fg_reg reg;
     FG_SET(t, v->is_mutated, 1);
@@ -164,8 +154,7 @@ mark_mutated(fg_trace *t, fg_value *v)
     return FG_FLOW_OK;
 }
 
-fg_flow
-fg_tensor_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
+fg_flow fg_tensor_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
 {
     int lib = LIB_NUMPY;
     fg_reg reg;
@@ -177,7 +166,8 @@ fg_tensor_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
         bool is_number = (v->kind == FG_V_SCALAR || v->kind == FG_V_CONST) &&
                          (v->type == &PyLong_Type || v->type == &PyFloat_Type || v->type == &PyBool_Type || v->type == &PyComplex_Type);
         if (v->kind != FG_V_TENSOR && !is_number && !((v->kind == FG_V_LIST || v->kind == FG_V_TUPLE) && lib == LIB_NUMPY))
-            return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "operator between an array and %s", v->type ? v->type->tp_name : "a run-time object");
+            return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "operator between an array and %s",
+                            v->type ? v->type->tp_name : "a run-time object");
     }
     if (lib == LIB_NUMPY && fg_is_covered(t))
         return fg_break(t, FG_BREAK_MAY_RAISE_IN_TRY, "arithmetic, which NumPy's error state may turn into an exception");
@@ -195,8 +185,7 @@ fg_tensor_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
     return settle_raises(t, FG_RAISES_METADATA, *out, "the operator");
 }
 
-fg_flow
-fg_tensor_compare(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
+fg_flow fg_tensor_compare(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
 {
     int lib = LIB_NUMPY;
     fg_reg reg;
@@ -204,15 +193,16 @@ fg_tensor_compare(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
     FG_DO(operand(t, &pair[0], &lib, 0));
     FG_DO(operand(t, &pair[1], &lib, 0));
     for (int i = 0; i < 2; i++)
-        if (pair[i]->kind != FG_V_TENSOR && pair[i]->type != &PyLong_Type && pair[i]->type != &PyFloat_Type && pair[i]->type != &PyBool_Type)
-            return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "comparison of an array and %s", pair[i]->type ? pair[i]->type->tp_name : "a run-time object");
+        if (pair[i]->kind != FG_V_TENSOR && pair[i]->type != &PyLong_Type && pair[i]->type != &PyFloat_Type &&
+            pair[i]->type != &PyBool_Type)
+            return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "comparison of an array and %s",
+                            pair[i]->type ? pair[i]->type->tp_name : "a run-time object");
     FG_DO(emit_op(t, FG_STEP_COMPARE, op, NULL, NULL, pair, 2, FG_SF_GRAPH, NULL, &reg));
     FG_DO(new_tensor(t, reg, lib, pair, 2, out));
     return settle_raises(t, FG_RAISES_METADATA, *out, "the comparison");
 }
 
-fg_flow
-fg_tensor_unary(fg_trace *t, int op, fg_value *a, fg_value **out)
+fg_flow fg_tensor_unary(fg_trace *t, int op, fg_value *a, fg_value **out)
 {
     fg_reg reg;
     int lib = library(a);
@@ -221,8 +211,7 @@ fg_tensor_unary(fg_trace *t, int op, fg_value *a, fg_value **out)
     return settle_raises(t, FG_RAISES_METADATA, *out, "the operator");
 }
 
-static fg_flow
-check_index(fg_trace *t, fg_value **k, int *lib, bool *by_data)
+static fg_flow check_index(fg_trace *t, fg_value **k, int *lib, bool *by_data)
 {
     FG_DO(operand(t, k, lib, 0));
     fg_value *v = *k;
@@ -231,13 +220,13 @@ check_index(fg_trace *t, fg_value **k, int *lib, bool *by_data)
     if (v->kind == FG_V_TUPLE)
         for (int32_t i = 0; i < v->n; i++)
             FG_DO(check_index(t, &v->items[i], lib, by_data));
-    if ((v->kind == FG_V_CONST || v->kind == FG_V_SCALAR) && (v->type == &PyUnicode_Type || v->type == &PyBytes_Type || v->type == &PyFloat_Type))
+    if ((v->kind == FG_V_CONST || v->kind == FG_V_SCALAR) &&
+        (v->type == &PyUnicode_Type || v->type == &PyBytes_Type || v->type == &PyFloat_Type))
         return fg_break(t, FG_BREAK_RAISES, "index of type %s", v->type->tp_name);
     return FG_FLOW_OK;
 }
 
-fg_flow
-fg_tensor_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value **out)
+fg_flow fg_tensor_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value **out)
 {
     int lib = library(o);
     fg_reg reg;
@@ -249,8 +238,7 @@ fg_tensor_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value **out)
     return settle_raises(t, by_data ? FG_RAISES_DATA : FG_RAISES_METADATA, *out, "the subscript");
 }
 
-fg_flow
-fg_tensor_store_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value *v)
+fg_flow fg_tensor_store_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value *v)
 {
     int lib = library(o);
     bool by_data = false;
@@ -271,18 +259,14 @@ fg_tensor_store_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value *v)
 
 /* --- stand-ins */
 
-static fg_flow
-standin_object(fg_trace *t, fg_value *v, PyObject **out)
+static fg_flow standin_object(fg_trace *t, fg_value *v, PyObject **out)
 {
     switch ((fg_vkind)v->kind) {
-    case FG_V_TENSOR:
-        return fg_tensor_standin(t, v, out);
+    case FG_V_TENSOR: return fg_tensor_standin(t, v, out);
     case FG_V_SCALAR:
         FG_DO(fg_concrete(t, v));
         /* fall through */
-    case FG_V_CONST:
-        *out = v->real;
-        return FG_FLOW_OK;
+    case FG_V_CONST: *out = v->real; return FG_FLOW_OK;
     case FG_V_LIST:
     case FG_V_TUPLE:
     case FG_V_SLICE: {
@@ -300,23 +284,24 @@ standin_object(fg_trace *t, fg_value *v, PyObject **out)
         *out = seq;
         return seq ? FG_FLOW_OK : FG_FLOW_ERROR;
     }
-    default:
-        return fg_break(t, FG_BREAK_INFERENCE, "operand of type %s", v->type ? v->type->tp_name : "?");
+    default: return fg_break(t, FG_BREAK_INFERENCE, "operand of type %s", v->type ? v->type->tp_name : "?");
     }
 }
 
-static PyObject *
-operator_function(int op, int unary)
+static PyObject *operator_function(int op, int unary)
 {
-    static const char *const binary[] = {"add", "and_", "floordiv", "lshift", "matmul", "mul", "mod", "or_", "pow", "rshift", "sub", "truediv", "xor"};
+    static const char *const binary[] = {"add", "and_", "floordiv", "lshift", "matmul",  "mul", "mod",
+                                         "or_", "pow",  "rshift",   "sub",    "truediv", "xor"};
     static PyObject *module;
     if (module == NULL && (module = PyImport_ImportModule("operator")) == NULL)
         return NULL;
-    return PyObject_GetAttrString(module, !unary ? binary[op % 13] : op == FG_OP_UNARY_NEGATIVE ? "neg" : op == FG_OP_UNARY_INVERT ? "invert" : "pos");
+    return PyObject_GetAttrString(module, !unary                       ? binary[op % 13]
+                                          : op == FG_OP_UNARY_NEGATIVE ? "neg"
+                                          : op == FG_OP_UNARY_INVERT   ? "invert"
+                                                                       : "pos");
 }
 
-static PyObject *
-compare_function(int op)
+static PyObject *compare_function(int op)
 {
     static const char *const names[] = {"lt", "le", "eq", "ne", "gt", "ge"};
     PyObject *module = PyImport_ImportModule("operator");
@@ -325,8 +310,7 @@ compare_function(int op)
     return f;
 }
 
-static fg_flow
-infer_step(fg_trace *t, fg_value *v, const fg_step *step, PyObject **out)
+static fg_flow infer_step(fg_trace *t, fg_value *v, const fg_step *step, PyObject **out)
 {
     const fg_op_row *row = step->row;
     if (row != NULL && (row->flags & (FG_OPF_DATA_OUTPUT | FG_OPF_CHANGES_META)))
@@ -351,29 +335,14 @@ infer_step(fg_trace *t, fg_value *v, const fg_step *step, PyObject **out)
         }
         callable = operator_function(step->arg, 0);
         break;
-    case FG_STEP_UNARY:
-        callable = operator_function(step->arg, 1);
-        break;
-    case FG_STEP_COMPARE:
-        callable = compare_function(step->arg);
-        break;
-    case FG_STEP_SUBSCR:
-        result = PyObject_GetItem(args[0], args[1]);
-        break;
-    case FG_STEP_ATTR:
-        result = PyObject_GetAttr(args[0], step->name);
-        break;
-    case FG_STEP_CALL:
-        callable = Py_NewRef(t->ir.regs[step->args[0]].object);
-        break;
-    case FG_STEP_CALL_METHOD:
-        st = fg_standin_method(step->name, args, (size_t)v->n - nkw, step->kwnames, &result, &unsupported);
-        break;
-    case FG_STEP_UNPACK:
-        result = PySequence_GetItem(args[0], (Py_ssize_t)v->cap);
-        break;
-    default:
-        return fg_break(t, FG_BREAK_INFERENCE, "step");
+    case FG_STEP_UNARY: callable = operator_function(step->arg, 1); break;
+    case FG_STEP_COMPARE: callable = compare_function(step->arg); break;
+    case FG_STEP_SUBSCR: result = PyObject_GetItem(args[0], args[1]); break;
+    case FG_STEP_ATTR: result = PyObject_GetAttr(args[0], step->name); break;
+    case FG_STEP_CALL: callable = Py_NewRef(t->ir.regs[step->args[0]].object); break;
+    case FG_STEP_CALL_METHOD: st = fg_standin_method(step->name, args, (size_t)v->n - nkw, step->kwnames, &result, &unsupported); break;
+    case FG_STEP_UNPACK: result = PySequence_GetItem(args[0], (Py_ssize_t)v->cap); break;
+    default: return fg_break(t, FG_BREAK_INFERENCE, "step");
     }
     if (callable != NULL) {
         st = fg_standin_call(callable, args, (size_t)v->n - nkw, step->kwnames, &result, &unsupported);
@@ -388,8 +357,7 @@ infer_step(fg_trace *t, fg_value *v, const fg_step *step, PyObject **out)
 }
 
 /* A chain of operations is inferred from its inputs on; the recursion is as deep as the chain, so its first part is done by a worklist. */
-static fg_flow
-standin_now(fg_trace *t, fg_value *v)
+static fg_flow standin_now(fg_trace *t, fg_value *v)
 {
     PyObject *made;
     if (v->step >= 0) {
@@ -414,8 +382,7 @@ standin_now(fg_trace *t, fg_value *v)
     return FG_FLOW_OK;
 }
 
-fg_flow
-fg_tensor_standin(fg_trace *t, fg_value *v, PyObject **out)
+fg_flow fg_tensor_standin(fg_trace *t, fg_value *v, PyObject **out)
 {
     size_t cap = 64, n = 0;
     fg_value **todo = fg_arena_alloc(&t->arena, cap * sizeof *todo);
@@ -452,8 +419,7 @@ fg_tensor_standin(fg_trace *t, fg_value *v, PyObject **out)
 
 /* --- attributes, functions, methods */
 
-static fg_flow
-meta_result(fg_trace *t, PyObject *result, fg_value **out)
+static fg_flow meta_result(fg_trace *t, PyObject *result, fg_value **out)
 {
     if (result == NULL)
         return fg_break_on_error(t, FG_BREAK_RAISES, "metadata");
@@ -465,8 +431,7 @@ meta_result(fg_trace *t, PyObject *result, fg_value **out)
 }
 
 /* The object whose metadata stands for the value's: the input itself while nothing could have changed it, else a stand-in. */
-static fg_flow
-metadata_of(fg_trace *t, fg_value *v, PyObject **out)
+static fg_flow metadata_of(fg_trace *t, fg_value *v, PyObject **out)
 {
     if (v->real != NULL && v->step < 0 && !(v->is_mutated && library(v) == LIB_TORCH)) {
         *out = v->real;
@@ -477,8 +442,7 @@ metadata_of(fg_trace *t, fg_value *v, PyObject **out)
     return fg_tensor_standin(t, v, out);
 }
 
-fg_flow
-fg_tensor_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
+fg_flow fg_tensor_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
 {
     const fg_op_row *row = fg_op_find_member(member_type(o), name);
     if (row == NULL)
@@ -506,8 +470,7 @@ fg_tensor_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
 }
 
 /* Python scalar taken out of a tensor: known type, unknown value. */
-static fg_flow
-scalar_result(fg_trace *t, fg_value *maker, fg_reg reg, fg_value **out)
+static fg_flow scalar_result(fg_trace *t, fg_value *maker, fg_reg reg, fg_value **out)
 {
     fg_value *probe = fg_value_new(t, FG_V_TENSOR);
     PyObject *standin = NULL;
@@ -528,8 +491,7 @@ scalar_result(fg_trace *t, fg_value *maker, fg_reg reg, fg_value **out)
     return FG_FLOW_OK;
 }
 
-static fg_flow
-check_row(fg_trace *t, const fg_op_row *row)
+static fg_flow check_row(fg_trace *t, const fg_op_row *row)
 {
     if (row->flags & FG_OPF_CHANGES_META)
         return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U changes metadata in place", row->name);
@@ -545,8 +507,7 @@ typedef struct fg_writes {
     fg_value *given_back;
 } fg_writes;
 
-static fg_flow
-add_write(fg_trace *t, const fg_op_row *row, fg_writes *w, fg_value *v, bool gives_back)
+static fg_flow add_write(fg_trace *t, const fg_op_row *row, fg_writes *w, fg_value *v, bool gives_back)
 {
     if (v->kind == FG_V_CONST && v->real == Py_None)
         return FG_FLOW_OK;
@@ -558,8 +519,7 @@ add_write(fg_trace *t, const fg_op_row *row, fg_writes *w, fg_value *v, bool giv
     return FG_FLOW_OK;
 }
 
-static bool
-contains_tensor(const fg_value *v, int depth)
+static bool contains_tensor(const fg_value *v, int depth)
 {
     if (v->kind == FG_V_TENSOR)
         return true;
@@ -570,27 +530,22 @@ contains_tensor(const fg_value *v, int depth)
 }
 
 /* One argument by the role that the row gives it. args[0] is the first argument of the call (self of a method). */
-static fg_flow
-check_role(fg_trace *t, const fg_op_row *row, fg_value **args, int32_t at, int32_t position, PyObject *name, fg_writes *w)
+static fg_flow check_role(fg_trace *t, const fg_op_row *row, fg_value **args, int32_t at, int32_t position, PyObject *name, fg_writes *w)
 {
     fg_value *v = args[at];
     switch (fg_op_role_get(row, position, name)) {
-    case FG_ROLE_UNKNOWN:
-        return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U with an argument that is not in its signature", row->name);
+    case FG_ROLE_UNKNOWN: return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U with an argument that is not in its signature", row->name);
     case FG_ROLE_REQUIRED:
         if (v->kind == FG_V_CONST && v->real == Py_None)
             return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U with None", row->name);
         /* fall through */
-    case FG_ROLE_OPERAND:
-        return row->flags & FG_OPF_SCALARS ? FG_FLOW_OK : bake_scalars(t, v, 0);
+    case FG_ROLE_OPERAND: return row->flags & FG_OPF_SCALARS ? FG_FLOW_OK : bake_scalars(t, v, 0);
     case FG_ROLE_CONSTANT:
         if (contains_tensor(v, 0))
             return fg_break(t, FG_BREAK_DATA_DEPENDENT_SHAPE, "%U with an array where a plain value decides the shape", row->name);
         return bake_scalars(t, v, 0);
-    case FG_ROLE_OUT:
-        return add_write(t, row, w, v, true);
-    case FG_ROLE_WRITTEN:
-        return add_write(t, row, w, v, false);
+    case FG_ROLE_OUT: return add_write(t, row, w, v, true);
+    case FG_ROLE_WRITTEN: return add_write(t, row, w, v, false);
     case FG_ROLE_INPLACE: {
         bool in_place;
         FG_DO(bake_scalars(t, v, 0));
@@ -609,8 +564,7 @@ check_role(fg_trace *t, const fg_op_row *row, fg_value **args, int32_t at, int32
     return fg_break(t, FG_BREAK_INTERNAL, "role");
 }
 
-static fg_flow
-check_arguments(fg_trace *t, const fg_op_row *row, fg_value **args, int32_t n, PyObject *kwnames, fg_writes *w)
+static fg_flow check_arguments(fg_trace *t, const fg_op_row *row, fg_value **args, int32_t n, PyObject *kwnames, fg_writes *w)
 {
     int32_t npos = n - (kwnames ? (int32_t)PyTuple_GET_SIZE(kwnames) : 0);
     for (int32_t i = 0; i < n; i++)
@@ -632,8 +586,8 @@ check_arguments(fg_trace *t, const fg_op_row *row, fg_value **args, int32_t n, P
     return FG_FLOW_OK;
 }
 
-static fg_flow
-finish_op(fg_trace *t, const fg_op_row *row, fg_reg reg, int lib, fg_value **args, int32_t n, const fg_writes *w, fg_value **out)
+static fg_flow finish_op(fg_trace *t, const fg_op_row *row, fg_reg reg, int lib, fg_value **args, int32_t n, const fg_writes *w,
+                         fg_value **out)
 {
     if (w->n > 0) {
         if (fg_is_covered(t))
@@ -653,16 +607,15 @@ finish_op(fg_trace *t, const fg_op_row *row, fg_reg reg, int lib, fg_value **arg
         FG_SET(t, t->uses_torch, true);
     switch ((fg_op_result)row->result) {
     case FG_RESULT_TENSOR:
-    case FG_RESULT_SELF:
-        FG_DO(new_tensor(t, reg, lib, args, n, out));
-        return settle_raises(t, raises, *out, "the operation");
+    case FG_RESULT_SELF: FG_DO(new_tensor(t, reg, lib, args, n, out)); return settle_raises(t, raises, *out, "the operation");
     case FG_RESULT_NONE:
         t->ir.steps[t->ir.n_steps - 1].flags |= FG_SF_EFFECT;
         if (fg_is_covered(t))
             return fg_break(t, FG_BREAK_MAY_RAISE_IN_TRY, "%U", row->name);
         return (*out = fg_value_const(t, Py_None)) ? FG_FLOW_OK : FG_FLOW_ERROR;
     case FG_RESULT_SCALAR: {
-        fg_value maker = {.kind = FG_V_TENSOR, .acc = -1, .node = FG_NODE_NONE, .reg = reg, .step = t->ir.regs[reg].index, .items = args, .n = n};
+        fg_value maker = {
+            .kind = FG_V_TENSOR, .acc = -1, .node = FG_NODE_NONE, .reg = reg, .step = t->ir.regs[reg].index, .items = args, .n = n};
         if (fg_is_covered(t))
             return fg_break(t, FG_BREAK_MAY_RAISE_IN_TRY, "%U", row->name);
         t->ir.steps[t->ir.n_steps - 1].flags &= (uint8_t)~FG_SF_GRAPH;
@@ -686,14 +639,12 @@ finish_op(fg_trace *t, const fg_op_row *row, fg_reg reg, int lib, fg_value **arg
         return FG_FLOW_OK;
     }
     case FG_RESULT_META:
-    case FG_RESULT_OTHER:
-        break;
+    case FG_RESULT_OTHER: break;
     }
     return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U", row->name);
 }
 
-fg_flow
-fg_tensor_call(fg_trace *t, const fg_op_row *row, PyObject *callable, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out)
+fg_flow fg_tensor_call(fg_trace *t, const fg_op_row *row, PyObject *callable, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out)
 {
     fg_writes writes = {.n = 0};
     int lib = PyUnicode_GET_LENGTH(row->name) > 5 && PyUnicode_READ_CHAR(row->name, 0) == 't' ? LIB_TORCH : LIB_NUMPY;
@@ -722,8 +673,7 @@ fg_tensor_call(fg_trace *t, const fg_op_row *row, PyObject *callable, fg_value *
     return finish_op(t, row, reg, lib, all + 1, n, &writes, out);
 }
 
-fg_flow
-fg_tensor_method(fg_trace *t, fg_value *self, PyObject *name, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out)
+fg_flow fg_tensor_method(fg_trace *t, fg_value *self, PyObject *name, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out)
 {
     const fg_op_row *row = fg_op_find_member(member_type(self), name);
     fg_value **all = fg_arena_alloc(&t->arena, (size_t)(n + 1) * sizeof *all);
@@ -755,8 +705,7 @@ fg_tensor_method(fg_trace *t, fg_value *self, PyObject *name, fg_value **args, i
     return finish_op(t, row, reg, lib, all, n + 1, &writes, out);
 }
 
-fg_flow
-fg_tensor_len(fg_trace *t, fg_value *o, int64_t *len)
+fg_flow fg_tensor_len(fg_trace *t, fg_value *o, int64_t *len)
 {
     PyObject *of;
     FG_DO(metadata_of(t, o, &of));
@@ -764,8 +713,7 @@ fg_tensor_len(fg_trace *t, fg_value *o, int64_t *len)
     return *len < 0 ? fg_break_on_error(t, FG_BREAK_RAISES, "len") : FG_FLOW_OK;
 }
 
-fg_flow
-fg_tensor_unpack(fg_trace *t, fg_value *o, int32_t n, fg_value **out)
+fg_flow fg_tensor_unpack(fg_trace *t, fg_value *o, int32_t n, fg_value **out)
 {
     fg_reg from;
     int32_t site = fg_site_here(t);

@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-fg_value *
-fg_value_new(fg_trace *t, fg_vkind kind)
+fg_value *fg_value_new(fg_trace *t, fg_vkind kind)
 {
     fg_value *v = fg_arena_alloc(&t->arena, sizeof *v);
     if (v == NULL) {
@@ -19,8 +18,7 @@ fg_value_new(fg_trace *t, fg_vkind kind)
     return v;
 }
 
-fg_value *
-fg_value_const(fg_trace *t, PyObject *object)
+fg_value *fg_value_const(fg_trace *t, PyObject *object)
 {
     fg_value *v = fg_value_new(t, FG_V_CONST);
     if (v == NULL || fg_keep(t, object) == NULL)
@@ -30,8 +28,7 @@ fg_value_const(fg_trace *t, PyObject *object)
     return v;
 }
 
-fg_value *
-fg_value_lazy(fg_trace *t, fg_accessor acc, fg_node parent, PyObject *key, int64_t index, PyObject *real)
+fg_value *fg_value_lazy(fg_trace *t, fg_accessor acc, fg_node parent, PyObject *key, int64_t index, PyObject *real)
 {
     fg_value *v = fg_value_new(t, FG_V_LAZY);
     if (v == NULL || (real != NULL && fg_keep(t, real) == NULL) || (key != NULL && fg_keep(t, key) == NULL))
@@ -44,8 +41,7 @@ fg_value_lazy(fg_trace *t, fg_accessor acc, fg_node parent, PyObject *key, int64
     return v;
 }
 
-fg_value *
-fg_value_step(fg_trace *t, fg_vkind kind, fg_reg reg, PyTypeObject *type, PyObject *example)
+fg_value *fg_value_step(fg_trace *t, fg_vkind kind, fg_reg reg, PyTypeObject *type, PyObject *example)
 {
     fg_value *v = fg_value_new(t, kind);
     if (v == NULL || (example != NULL && fg_keep(t, example) == NULL))
@@ -59,8 +55,7 @@ fg_value_step(fg_trace *t, fg_vkind kind, fg_reg reg, PyTypeObject *type, PyObje
     return v;
 }
 
-fg_value *
-fg_value_seq(fg_trace *t, fg_vkind kind, fg_value *const *items, int32_t n)
+fg_value *fg_value_seq(fg_trace *t, fg_vkind kind, fg_value *const *items, int32_t n)
 {
     fg_value *v = fg_value_new(t, kind);
     if (v == NULL)
@@ -79,8 +74,7 @@ fg_value_seq(fg_trace *t, fg_vkind kind, fg_value *const *items, int32_t n)
     return v;
 }
 
-fg_flow
-fg_seq_append(fg_trace *t, fg_value *seq, fg_value *item)
+fg_flow fg_seq_append(fg_trace *t, fg_value *seq, fg_value *item)
 {
     if (seq->n == seq->cap) {
         int32_t cap = seq->cap ? 2 * seq->cap : 8;
@@ -98,17 +92,16 @@ fg_seq_append(fg_trace *t, fg_value *seq, fg_value *item)
     return FG_FLOW_OK;
 }
 
-fg_vitem *
-fg_map_find(const fg_vmap *map, PyObject *key, Py_hash_t hash)
+fg_vitem *fg_map_find(const fg_vmap *map, PyObject *key, Py_hash_t hash)
 {
     for (int32_t i = 0; i < map->n; i++)
-        if (map->items[i].hash == hash && (map->items[i].key == key || (map->items[i].key && PyObject_RichCompareBool(map->items[i].key, key, Py_EQ) == 1)))
+        if (map->items[i].hash == hash &&
+            (map->items[i].key == key || (map->items[i].key && PyObject_RichCompareBool(map->items[i].key, key, Py_EQ) == 1)))
             return &map->items[i];
     return NULL;
 }
 
-fg_flow
-fg_map_set(fg_trace *t, fg_vmap *map, PyObject *key, Py_hash_t hash, fg_value *value, uint8_t is_new)
+fg_flow fg_map_set(fg_trace *t, fg_vmap *map, PyObject *key, Py_hash_t hash, fg_value *value, uint8_t is_new)
 {
     fg_vitem *item = fg_map_find(map, key, hash);
     if (item != NULL) {
@@ -133,8 +126,7 @@ fg_map_set(fg_trace *t, fg_vmap *map, PyObject *key, Py_hash_t hash, fg_value *v
     return FG_FLOW_OK;
 }
 
-fg_flow
-fg_map_remove(fg_trace *t, fg_vmap *map, fg_vitem *item)
+fg_flow fg_map_remove(fg_trace *t, fg_vmap *map, fg_vitem *item)
 {
     int32_t at = (int32_t)(item - map->items);
     fg_vitem *items = fg_arena_alloc(&t->arena, (size_t)(map->cap ? map->cap : 1) * sizeof *items);
@@ -147,15 +139,13 @@ fg_map_remove(fg_trace *t, fg_vmap *map, fg_vitem *item)
     return FG_FLOW_OK;
 }
 
-bool
-fg_is_scalar_type(PyTypeObject *type)
+bool fg_is_scalar_type(PyTypeObject *type)
 {
     return type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type || type == &PyUnicode_Type || type == &PyComplex_Type ||
            type == &PyBytes_Type;
 }
 
-bool
-fg_is_fold_const(PyObject *o)
+bool fg_is_fold_const(PyObject *o)
 {
     if (o == Py_None || o == Py_Ellipsis || o == Py_NotImplemented || fg_is_scalar_type(Py_TYPE(o)))
         return true;
@@ -181,8 +171,7 @@ fg_is_fold_const(PyObject *o)
     return Py_TYPE(o) == &PyRange_Type;
 }
 
-bool
-fg_is_key_const(PyObject *key)
+bool fg_is_key_const(PyObject *key)
 {
     if (key == Py_None || fg_is_scalar_type(Py_TYPE(key)))
         return true;
@@ -196,8 +185,7 @@ fg_is_key_const(PyObject *key)
     return true;
 }
 
-bool
-fg_const_same(PyObject *a, PyObject *b)
+bool fg_const_same(PyObject *a, PyObject *b)
 {
     if (a == b)
         return true;

@@ -26,11 +26,11 @@
 #define fg_swap_acq_rel(p, v) atomic_exchange_explicit((p), (v), memory_order_acq_rel)
 
 /* Compare and swap; a failure loads the current value into *expected with the second order. */
-#define fg_cas_acq_rel(p, expected, v)                                                                                 \
+#define fg_cas_acq_rel(p, expected, v) \
     atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_acq_rel, memory_order_acquire)
-#define fg_cas_seq_cst(p, expected, v)                                                                                 \
+#define fg_cas_seq_cst(p, expected, v) \
     atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_seq_cst, memory_order_seq_cst)
-#define fg_cas_release(p, expected, v)                                                                                 \
+#define fg_cas_release(p, expected, v) \
     atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_release, memory_order_relaxed)
 
 #define FG_CACHE_LINE 64

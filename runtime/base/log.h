@@ -28,17 +28,17 @@ void fg_log_write(fg_layer layer, const char *func, const char *format, ...) __a
 #endif
 
 /* FG_TRACE(CACHE, "published %p", p) */
-#define FG_TRACE(LAYER, ...)                                                                                           \
-    do {                                                                                                               \
-        if (FG_DEBUG_ON && fg_log_is_on(FG_LAYER_##LAYER))                                                             \
-            fg_log_write(FG_LAYER_##LAYER, __func__, __VA_ARGS__);                                                     \
+#define FG_TRACE(LAYER, ...)                                       \
+    do {                                                           \
+        if (FG_DEBUG_ON && fg_log_is_on(FG_LAYER_##LAYER))         \
+            fg_log_write(FG_LAYER_##LAYER, __func__, __VA_ARGS__); \
     } while (0)
 
 /* A check at function entry, in debug builds only. */
-#define FG_ASSERT(cond)                                                                                                \
-    do {                                                                                                               \
-        if (FG_DEBUG_ON && !(cond))                                                                                    \
-            (void)FG_BUG(#cond);                                                                                       \
+#define FG_ASSERT(cond)             \
+    do {                            \
+        if (FG_DEBUG_ON && !(cond)) \
+            (void)FG_BUG(#cond);    \
     } while (0)
 
 /* The pointer itself, reported where it is used if it is NULL in a debug build. */

@@ -17,8 +17,8 @@ fg_status fg_bug_at(const char *file, int line, const char *what)
 const char *fg_status_text(fg_status st)
 {
     switch (st) {
-#define FG_STATUS(NAME, TEXT)                                                                                          \
-    case FG_##NAME:                                                                                                    \
+#define FG_STATUS(NAME, TEXT) \
+    case FG_##NAME:           \
         return TEXT;
 #include "runtime/base/errors.def"
 #undef FG_STATUS

@@ -20,10 +20,10 @@ typedef enum fg_status {
 #define FG_OWNED
 
 /* Leave the enclosing function through its `fail:` label. Needs a local `fg_status st`. */
-#define FG_TRY(expr)                                                                                                   \
-    do {                                                                                                               \
-        if ((st = (expr)) != FG_OK)                                                                                    \
-            goto fail;                                                                                                 \
+#define FG_TRY(expr)                \
+    do {                            \
+        if ((st = (expr)) != FG_OK) \
+            goto fail;              \
     } while (0)
 
 /* A broken invariant of ours: prints the place, aborts in debug builds, and yields FG_ERR_BUG. */

@@ -27,7 +27,8 @@ Py_ssize_t fg_bind_shape_exact(const fg_bind_shape *shape);
 
 /* Bind into slots (room for n_slots, strong references). 1 bound; 0 the call does not fit, or binding it could run code of the user, or no memory: run it
  * plain. Never leaves an exception set. */
-int fg_bind_call(const fg_bind_shape *shape, PyObject *func, PyObject *const *args, Py_ssize_t n_args, PyObject *kwnames, FG_NEW PyObject **slots);
+int fg_bind_call(const fg_bind_shape *shape, PyObject *func, PyObject *const *args, Py_ssize_t n_args, PyObject *kwnames,
+                 FG_NEW PyObject **slots);
 void fg_bind_release(PyObject **slots, Py_ssize_t n_slots);
 
 #endif

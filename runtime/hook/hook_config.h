@@ -37,10 +37,10 @@ typedef struct fg_hook_state {
     uint8_t stance;
     uint8_t finalizing;
     uint8_t compile_under_tracing;
-    uint8_t strict;               /* a failed self-check raises InternalError */
-    uint32_t fork_generation;     /* starts at 1; another one in each fork child */
-    uint32_t cache_size;          /* default of new sites */
-    uint32_t recompile_limit;     /* default of new gates */
+    uint8_t strict;                   /* a failed self-check raises InternalError */
+    uint32_t fork_generation;         /* starts at 1; another one in each fork child */
+    uint32_t cache_size;              /* default of new sites */
+    uint32_t recompile_limit;         /* default of new gates */
     uint64_t counters[FG_N_COUNTERS]; /* HITS: of entries that are gone; living ones count their own */
 } fg_hook_state;
 

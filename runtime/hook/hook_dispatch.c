@@ -24,9 +24,9 @@
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 enum {
-    FEW_INPUTS = 12,         /* in the frame of the hit path */
-    STACK_INPUTS = 2048,     /* by alloca; beyond it from the heap */
-    MAX_ROUNDS = 4           /* evaluations of one call: a target to make, an entry that dies under us, … */
+    FEW_INPUTS = 12,     /* in the frame of the hit path */
+    STACK_INPUTS = 2048, /* by alloca; beyond it from the heap */
+    MAX_ROUNDS = 4       /* evaluations of one call: a target to make, an entry that dies under us, … */
 };
 
 static fg_compile_fn compile_callback;
@@ -45,7 +45,8 @@ static hit_result result_of_failure(fg_status st)
 }
 
 /* Make the winner's target and keep it with the owner, or in *spare if the owner may not keep it. Runs the allocator and so perhaps the collector. */
-static __attribute__((noinline)) hit_result make_target(fg_site_owner *owner, const fg_view *view, fg_entry *entry, uint32_t winner, fg_target *spare)
+static __attribute__((noinline)) hit_result make_target(fg_site_owner *owner, const fg_view *view, fg_entry *entry, uint32_t winner,
+                                                        fg_target *spare)
 {
     PyObject *func = NULL, *type, *value, *traceback;
     if (!owner->shared && fg_target_move(owner, winner, entry))
@@ -67,7 +68,8 @@ static __attribute__((noinline)) hit_result make_target(fg_site_owner *owner, co
     return st == FG_OK ? HIT_AGAIN : result_of_failure(st);
 }
 
-static inline PyObject *find_target(const fg_site_owner *owner, const fg_view *view, const fg_entry *entry, uint32_t winner, const fg_target *spare)
+static inline PyObject *find_target(const fg_site_owner *owner, const fg_view *view, const fg_entry *entry, uint32_t winner,
+                                    const fg_target *spare)
 {
     if (LIKELY(winner < owner->n_targets) && LIKELY(owner->targets[winner].uid == entry->uid)) {
         PyObject *func = owner->targets[winner].func;
@@ -80,7 +82,8 @@ static inline PyObject *find_target(const fg_site_owner *owner, const fg_view *v
 
 /* Evaluate with room for the inputs and run the winner. usable as in fg_program_eval. */
 static inline __attribute__((always_inline)) hit_result evaluate(fg_site_owner *owner, fg_cache_snapshot *snapshot, const fg_view *view,
-                                                                 const uint64_t *usable, PyObject **inputs, fg_target *spare, PyObject **result)
+                                                                 const uint64_t *usable, PyObject **inputs, fg_target *spare,
+                                                                 PyObject **result)
 {
     fg_eval eval = {0};
     fg_eval_result what = fg_program_eval(snapshot->program, view, snapshot->n > 1 ? snapshot->order : NULL, usable, inputs, &eval);
@@ -180,15 +183,17 @@ static fg_status may_compile(fg_site_owner *owner, const fg_view *view, uint32_t
     if (n_entries > 0 && fg_hook.stance == FG_STANCE_EAGER_ON_RECOMPILE)
         return FG_ERR_LIMIT;
     if (n_entries > 0 && fg_hook.stance == FG_STANCE_FAIL_ON_RECOMPILE)
-        return fg_hook_raise("FailOnRecompile", "%S would be compiled again: none of its %u entries accepts this call, and the stance is fail_on_recompile",
+        return fg_hook_raise("FailOnRecompile",
+                             "%S would be compiled again: none of its %u entries accepts this call, and the stance is fail_on_recompile",
                              name_of(view), (unsigned)n_entries);
     uint32_t limit = owner->recompile_limit ? owner->recompile_limit : fg_hook.recompile_limit;
     if (owner->compiles >= limit) {
         FG_COUNT(LIMITED, 1);
         owner->at_limit = 1;
         if (site->options.fullgraph)
-            return fg_hook_raise("RecompileLimitExceeded", "%S was compiled %u times, which is its recompile_limit, and no entry accepts this call",
-                                 name_of(view), (unsigned)owner->compiles);
+            return fg_hook_raise("RecompileLimitExceeded",
+                                 "%S was compiled %u times, which is its recompile_limit, and no entry accepts this call", name_of(view),
+                                 (unsigned)owner->compiles);
         return FG_ERR_LIMIT;
     }
     return FG_OK;
@@ -212,7 +217,8 @@ static fg_status self_check(const fg_entry *entry, const fg_view *view, const fg
         return FG_ERR_INVALID;
     PyObject *reasons = fg_desc_explain(entry->desc, view);
     if (reasons != NULL)
-        fg_hook_raise("InternalError", "the guards of a new entry of %S refuse the call it was made for: %S", owner == NULL ? Py_None : name_of(view), reasons);
+        fg_hook_raise("InternalError", "the guards of a new entry of %S refuse the call it was made for: %S",
+                      owner == NULL ? Py_None : name_of(view), reasons);
     Py_XDECREF(reasons);
     return FG_ERR_PYTHON;
 }
@@ -281,8 +287,16 @@ static fg_status compile_entry(fg_site *site, fg_site_owner *owner, const fg_vie
     if (site->frame_id < 0)
         site->frame_id = next_frame_id++;
     fg_compile_request request = {
-        .site = site, .owner = owner, .view = view, .code = site->code, .options = &site->options, .object = owner->object, .user = site->user,
-        .frame_id = site->frame_id, .entry_id = site->next_entry_id++, .n_entries = n_entries,
+        .site = site,
+        .owner = owner,
+        .view = view,
+        .code = site->code,
+        .options = &site->options,
+        .object = owner->object,
+        .user = site->user,
+        .frame_id = site->frame_id,
+        .entry_id = site->next_entry_id++,
+        .n_entries = n_entries,
     };
     owner->compiles++;
     FG_COUNT(COMPILES, 1);
@@ -379,7 +393,8 @@ static fg_outcome outcome_of(hit_result hit)
     return hit == HIT_DONE ? FG_OUTCOME_HIT : hit == HIT_ERROR ? FG_OUTCOME_ERROR : FG_OUTCOME_PLAIN;
 }
 
-static __attribute__((noinline)) fg_outcome dispatch_rest(fg_site_owner *owner, const fg_view *view, hit_result hit, fg_target *spare, PyObject **result)
+static __attribute__((noinline)) fg_outcome dispatch_rest(fg_site_owner *owner, const fg_view *view, hit_result hit, fg_target *spare,
+                                                          PyObject **result)
 {
     if (hit == HIT_AGAIN)
         hit = evaluate_again(owner, view, spare, result);

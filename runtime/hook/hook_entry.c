@@ -38,8 +38,7 @@ size_t fg_entry_nbytes(const fg_entry *entry)
 /* --- framegate._core.Entry --- */
 
 typedef struct entry_object {
-    PyObject_HEAD
-    fg_entry *entry;
+    PyObject_HEAD fg_entry *entry;
 } entry_object;
 
 static fg_entry *entry_of(PyObject *self)
@@ -87,12 +86,12 @@ static PyObject *entry_object_repr(PyObject *self)
     return PyUnicode_FromFormat("<framegate entry %d/%d of %U>", (int)entry->frame_id, (int)entry->entry_id, entry->code->co_name);
 }
 
-#define OBJECT_GETTER(FIELD)                                                                                           \
-    static PyObject *FIELD##_get(PyObject *self, void *closure)                                                        \
-    {                                                                                                                  \
-        (void)closure;                                                                                                 \
-        PyObject *value = (PyObject *)entry_of(self)->FIELD;                                                           \
-        return Py_NewRef(value == NULL ? Py_None : value);                                                             \
+#define OBJECT_GETTER(FIELD)                                    \
+    static PyObject *FIELD##_get(PyObject *self, void *closure) \
+    {                                                           \
+        (void)closure;                                          \
+        PyObject *value = (PyObject *)entry_of(self)->FIELD;    \
+        return Py_NewRef(value == NULL ? Py_None : value);      \
     }
 OBJECT_GETTER(code)
 OBJECT_GETTER(graphs)

@@ -21,7 +21,7 @@ typedef struct fg_entry {
     /* For tools, never looked at on the hit path; all may be NULL. */
     FG_OWNED PyObject *graphs;
     FG_OWNED PyObject *backend;
-    FG_OWNED PyObject *extra; /* dict */
+    FG_OWNED PyObject *extra;   /* dict */
     int32_t frame_id, entry_id; /* the compile id "frame/entry" */
     size_t nbytes;              /* of the target and what the maker adds; fg_entry_nbytes adds the rest */
 } fg_entry;

@@ -210,9 +210,7 @@ static void gate_dealloc(PyObject *self)
 {
     fg_gate *gate = gate_of(self);
     PyObject_GC_UnTrack(self);
-    Py_TRASHCAN_BEGIN(self, gate_dealloc)
-    if (gate->weakrefs != NULL)
-        PyObject_ClearWeakRefs(self);
+    Py_TRASHCAN_BEGIN(self, gate_dealloc) if (gate->weakrefs != NULL) PyObject_ClearWeakRefs(self);
     fg_site_owner_fini(&gate->owner);
     fg_bind_shape_fini(&gate->shape);
     fg_site_options_clear(&gate->options);
@@ -231,7 +229,8 @@ static PyObject *gate_descr_get(PyObject *self, PyObject *object, PyObject *type
 PyTypeObject fg_gate_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "framegate._core.Gate",
     .tp_basicsize = sizeof(fg_gate),
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR |
+                Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .tp_vectorcall_offset = offsetof(fg_gate, vectorcall),
     .tp_call = PyVectorcall_Call,
     .tp_dealloc = gate_dealloc,

@@ -11,8 +11,7 @@
 #include "runtime/hook/hook_site.h"
 
 typedef struct fg_gate {
-    PyObject_HEAD
-    vectorcallfunc vectorcall;
+    PyObject_HEAD vectorcallfunc vectorcall;
     FG_OWNED PyObject *func;
     FG_OWNED PyCodeObject *code; /* NULL: not prepared yet */
     Py_ssize_t n_exact;          /* fg_bind_shape_exact */

@@ -9,8 +9,7 @@
 #include "runtime/hook/hook_module.h"
 
 typedef struct guards_object {
-    PyObject_HEAD
-    fg_desc *desc;
+    PyObject_HEAD fg_desc *desc;
     fg_entry *entry; /* counted, and the owner of desc; NULL: desc is ours */
 } guards_object;
 

@@ -14,7 +14,8 @@ static PyObject *raise_status(fg_status st)
     if (st == FG_ERR_NOMEM)
         return PyErr_NoMemory();
     if (!PyErr_Occurred())
-        PyErr_SetString(st == FG_ERR_INVALID ? PyExc_TypeError : PyExc_RuntimeError, st == FG_ERR_INVALID ? "the arguments do not fit" : fg_status_text(st));
+        PyErr_SetString(st == FG_ERR_INVALID ? PyExc_TypeError : PyExc_RuntimeError,
+                        st == FG_ERR_INVALID ? "the arguments do not fit" : fg_status_text(st));
     return NULL;
 }
 
@@ -195,7 +196,8 @@ static PyObject *finalizing(PyObject *module, PyObject *unused)
 static PyMethodDef finalizing_def = {"framegate_finalizing", finalizing, METH_NOARGS, NULL};
 
 static PyMethodDef functions[] = {
-    {"gate_new", gate_new, METH_VARARGS, "gate_new(function, options=None) -> Gate. options: backend, fullgraph, dynamic, recompile_limit, cache_size, any other."},
+    {"gate_new", gate_new, METH_VARARGS,
+     "gate_new(function, options=None) -> Gate. options: backend, fullgraph, dynamic, recompile_limit, cache_size, any other."},
     {"gate_options", gate_options, METH_O, "gate_options(gate) -> a copy of the options it was made with"},
     {"gate_find", (PyCFunction)(void (*)(void))gate_find, METH_FASTCALL | METH_KEYWORDS,
      "gate_find(gate, *args, **kwargs) -> the Entry such a call would hit, or None; TypeError if the arguments do not fit"},
@@ -206,7 +208,8 @@ static PyMethodDef functions[] = {
     {"set_stance", set_stance, METH_O, "set_stance(text) -> the stance before; ValueError for an unknown one."},
     {"get_run_state", get_run_state, METH_O, "get_run_state(gate) -> 'default', 'run_only' or 'disabled'"},
     {"set_run_state", set_run_state, METH_VARARGS, "set_run_state(gate, text); ValueError for an unknown one."},
-    {"set_gate_reducer", set_gate_reducer, METH_O, "set_gate_reducer(callable): callable(gate) gives what __reduce__ returns where the name does not lead back."},
+    {"set_gate_reducer", set_gate_reducer, METH_O,
+     "set_gate_reducer(callable): callable(gate) gives what __reduce__ returns where the name does not lead back."},
     {"stats", stats, METH_NOARGS, "stats() -> dict of counters"},
     {0},
 };

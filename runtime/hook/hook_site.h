@@ -25,10 +25,10 @@ typedef enum fg_outcome {
 } fg_outcome;
 
 typedef struct fg_site_options {
-    FG_OWNED PyObject *dict;    /* all options as given, NULL: none */
+    FG_OWNED PyObject *dict;       /* all options as given, NULL: none */
     FG_BORROWED PyObject *backend; /* dict["backend"], held by dict; may be NULL */
     uint8_t fullgraph;
-    int8_t dynamic; /* -1: None */
+    int8_t dynamic;      /* -1: None */
     uint32_t cache_size; /* 0: the configured default at the time of a compile */
 } fg_site_options;
 
@@ -42,7 +42,7 @@ typedef struct fg_compile_request {
     FG_BORROWED PyObject *object; /* the gate or segment, may be NULL */
     void *user;                   /* fg_site_user of this site */
     int32_t frame_id, entry_id;
-    int n_entries;                /* living entries of this site: 0 is a first compile */
+    int n_entries; /* living entries of this site: 0 is a first compile */
     /* Out: with FG_ERR_UNSUPPORTED, 1 means whatever the arguments: this site never compiles again until reset. */
     int forever;
 } fg_compile_request;

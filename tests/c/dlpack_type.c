@@ -2,8 +2,7 @@
 #include "guards/adaptor_dlpack.h"
 
 typedef struct tensor {
-    PyObject_HEAD
-    int64_t shape[8], strides[8];
+    PyObject_HEAD int64_t shape[8], strides[8];
     int ndim, has_strides, fail, code, bits, lanes;
 } tensor;
 

@@ -55,8 +55,10 @@ static void numpy_metadata_is_that_of_the_array(void **state)
 
 static void numpy_kinds_that_are_not_numbers_are_refused(void **state)
 {
-    static const char *const refused[] = {"np.zeros(3, object)", "np.zeros(3, 'M8[s]')", "np.zeros(3, 'U4')", "np.zeros(3, [('a', 'i4')])",
-                                          "np.zeros(3, '>f8')", "np.zeros(3, np.dtype('f8', metadata={'a': 1}))", "np.zeros(3, 'V7')"};
+    static const char *const refused[] = {"np.zeros(3, object)", "np.zeros(3, 'M8[s]')",
+                                          "np.zeros(3, 'U4')",   "np.zeros(3, [('a', 'i4')])",
+                                          "np.zeros(3, '>f8')",  "np.zeros(3, np.dtype('f8', metadata={'a': 1}))",
+                                          "np.zeros(3, 'V7')"};
     (void)state;
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         fg_tensor_meta meta;
@@ -75,7 +77,8 @@ static void numpy_swapped_bytes_do_not_match_native(void **state)
 {
     (void)state;
     fg_tensor_meta meta;
-    PyObject *a = eval("np.zeros(3, 'f8')"), *b = eval("np.zeros(3, '>f8')"), *c = eval("__import__('pickle').loads(__import__('pickle').dumps(np.zeros(3)))");
+    PyObject *a = eval("np.zeros(3, 'f8')"), *b = eval("np.zeros(3, '>f8')"),
+             *c = eval("__import__('pickle').loads(__import__('pickle').dumps(np.zeros(3)))");
     assert_int_equal(record(a, &meta, NULL), 1);
     assert_int_equal(fg_numpy_matches(b, &meta), 0);
     assert_int_equal(fg_numpy_matches(c, &meta), 1); /* its dtype object may be another one of equal meaning */
@@ -185,8 +188,8 @@ int main(void)
     PyDict_SetItemString(globals, "np", numpy);
     Py_DECREF(numpy);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numpy_metadata_is_that_of_the_array),        cmocka_unit_test(numpy_kinds_that_are_not_numbers_are_refused),
-        cmocka_unit_test(numpy_swapped_bytes_do_not_match_native),    cmocka_unit_test(numpy_views_share_a_storage_and_owners_do_not),
+        cmocka_unit_test(numpy_metadata_is_that_of_the_array),         cmocka_unit_test(numpy_kinds_that_are_not_numbers_are_refused),
+        cmocka_unit_test(numpy_swapped_bytes_do_not_match_native),     cmocka_unit_test(numpy_views_share_a_storage_and_owners_do_not),
         cmocka_unit_test(dlpack_tensors_are_read_through_their_table), cmocka_unit_test(dlpack_refusals_keep_the_pending_exception),
         cmocka_unit_test(torch_state_is_empty_without_torch)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,7 +52,8 @@ static void the_environment_chooses_libc(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_hosts_malloc_stays_its_own), cmocka_unit_test(blocks_keep_their_bytes_when_they_grow),
+        cmocka_unit_test(the_hosts_malloc_stays_its_own),
+        cmocka_unit_test(blocks_keep_their_bytes_when_they_grow),
         cmocka_unit_test(the_environment_chooses_libc),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,9 +109,12 @@ int main(void)
 {
     alloc_failing_install();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_are_aligned_zeroed_and_apart), cmocka_unit_test(rewinding_frees_what_came_after_the_mark_only),
-        cmocka_unit_test(a_failed_allocation_leaves_the_arena_usable), cmocka_unit_test(the_table_is_set_once),
-        cmocka_unit_test(hashes_tell_neighbours_apart), cmocka_unit_test(every_status_has_a_text),
+        cmocka_unit_test(blocks_are_aligned_zeroed_and_apart),
+        cmocka_unit_test(rewinding_frees_what_came_after_the_mark_only),
+        cmocka_unit_test(a_failed_allocation_leaves_the_arena_usable),
+        cmocka_unit_test(the_table_is_set_once),
+        cmocka_unit_test(hashes_tell_neighbours_apart),
+        cmocka_unit_test(every_status_has_a_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -292,8 +292,10 @@ int main(void)
 {
     alloc_failing_install();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(behaves_as_the_model_under_a_lock), cmocka_unit_test(behaves_as_the_model_with_epochs),
-        cmocka_unit_test(running_out_of_memory_changes_nothing), cmocka_unit_test(a_counted_entry_outlives_its_eviction),
+        cmocka_unit_test(behaves_as_the_model_under_a_lock),
+        cmocka_unit_test(behaves_as_the_model_with_epochs),
+        cmocka_unit_test(running_out_of_memory_changes_nothing),
+        cmocka_unit_test(a_counted_entry_outlives_its_eviction),
         cmocka_unit_test(the_order_in_place_moves_unless_somebody_reads_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -207,7 +207,8 @@ static void pending_exception_survives_an_evaluation(void **state)
     fg_desc *desc;
     fg_program *program;
     fg_node arg, child;
-    PyObject *thing = value_of("Thing()"), *inputs[16], *name = PyUnicode_InternFromString("lr"), *none = PyUnicode_InternFromString("missing");
+    PyObject *thing = value_of("Thing()"), *inputs[16], *name = PyUnicode_InternFromString("lr"),
+             *none = PyUnicode_InternFromString("missing");
     fg_eval out;
     (void)state;
 

@@ -106,7 +106,8 @@ uint32_t fg_program_max_inputs(const fg_program *program)
         most = program->descs[i]->n_outputs > most ? program->descs[i]->n_outputs : most;
     return most;
 }
-fg_eval_result fg_program_eval(const fg_program *program, const fg_view *view, const uint16_t *order, const uint64_t *usable, PyObject **inputs, fg_eval *out)
+fg_eval_result fg_program_eval(const fg_program *program, const fg_view *view, const uint16_t *order, const uint64_t *usable,
+                               PyObject **inputs, fg_eval *out)
 {
     evaluations_pending += PyErr_Occurred() != NULL;
     if (fake_busy)
@@ -259,14 +260,15 @@ static const script scripts[] = {
     {"entries vanish with the code object",
      "fake('strict', 0); reset(); n = fake('descs', 0); f = fresh(); g = gate_new(f); g(1); assert fake('descs', 0) == n + 1\n"
      "w = weakref.ref(f.__code__); del f, g; log.clear(); gc.collect(); assert w() is None and fake('descs', 0) == n, fake('descs', 0)\n"},
-    {"binding errors are the plain function's",
-     "exec('def f(a, b=2, /, c=3, *r, d, e=5, **k): return (a, b, c, r, d, e, k)', ns := {}); f = ns['f']; compiler = lambda slots: None; g = gate_new(f)\n"
-     "for a, k in [((), {}), ((1,), {}), ((1,), {'a': 1, 'd': 1}), ((1, 2, 3), {'c': 1, 'd': 1}), ((1,), {'d': 2, 'z': 3}), ((1, 2, 3, 4, 5), {'d': 0, 'e': 1})]:\n"
-     "    def out(fn):\n"
-     "        try: return fn(*a, **k)\n"
-     "        except TypeError as e: return str(e)\n"
-     "    assert out(f) == out(g), (out(f), out(g))\n"
-     "compiler = by_type\n"},
+    {"binding errors are the plain function's", "exec('def f(a, b=2, /, c=3, *r, d, e=5, **k): return (a, b, c, r, d, e, k)', ns := {}); f "
+                                                "= ns['f']; compiler = lambda slots: None; g = gate_new(f)\n"
+                                                "for a, k in [((), {}), ((1,), {}), ((1,), {'a': 1, 'd': 1}), ((1, 2, 3), {'c': 1, 'd': "
+                                                "1}), ((1,), {'d': 2, 'z': 3}), ((1, 2, 3, 4, 5), {'d': 0, 'e': 1})]:\n"
+                                                "    def out(fn):\n"
+                                                "        try: return fn(*a, **k)\n"
+                                                "        except TypeError as e: return str(e)\n"
+                                                "    assert out(f) == out(g), (out(f), out(g))\n"
+                                                "compiler = by_type\n"},
     {"slots are CPython's fast locals",
      "exec('def f(a, b=2, /, c=3, *r, d, e=5, **k): return 0', ns := {}); f = ns['f']; seen = []\n"
      "compiler = lambda slots: seen.append(slots)\n"
@@ -275,19 +277,23 @@ static const script scripts[] = {
      "f.__defaults__ = (20, 30); f.__kwdefaults__ = {'d': 40}; seen.clear(); g(1, e=2); assert seen == [(1, 20, 30, 40, 2, (), {})]\n"
      "exec('def h(a): return a', ns); h = gate_new(ns['h']); seen.clear(); h(a=3); assert seen == [(3,)]; compiler = by_type\n"},
     {"a replaced __code__ is another cache",
-     "log.clear(); f = fresh(); g = gate_new(f); g(1); old = f.__code__; exec('def f(x, y): return (\"new\", x, y)', ns := {}); f.__code__ = ns['f'].__code__\n"
+     "log.clear(); f = fresh(); g = gate_new(f); g(1); old = f.__code__; exec('def f(x, y): return (\"new\", x, y)', ns := {}); f.__code__ "
+     "= ns['f'].__code__\n"
      "assert g(1, 2) == ('compiled', 1) and len(log) == 2; f.__code__ = old; g(1); assert len(log) == 2\n"},
-    {"recompile_limit",
-     "log.clear(); g = gate_new(fresh(), {'recompile_limit': 2}); g(1); g('a'); assert g(1.5) == ('plain', 1.5) and g(2) == ('compiled', 2) and len(log) == 2\n"
-     "g = gate_new(fresh(), {'recompile_limit': 1, 'fullgraph': True}); g(1); assert 'recompile_limit' in raises(exc.RecompileLimitExceeded, g, 'a')\n"
-     "assert g(1) == ('compiled', 1); reset(); assert g('a') == ('compiled', 'a')\n"
-     "raises(ValueError, gate_new, fresh(), {'recompile_limit': 0}); raises(TypeError, gate_new, len); raises(TypeError, gate_new, fresh(), 5)\n"},
+    {"recompile_limit", "log.clear(); g = gate_new(fresh(), {'recompile_limit': 2}); g(1); g('a'); assert g(1.5) == ('plain', 1.5) and "
+                        "g(2) == ('compiled', 2) and len(log) == 2\n"
+                        "g = gate_new(fresh(), {'recompile_limit': 1, 'fullgraph': True}); g(1); assert 'recompile_limit' in "
+                        "raises(exc.RecompileLimitExceeded, g, 'a')\n"
+                        "assert g(1) == ('compiled', 1); reset(); assert g('a') == ('compiled', 'a')\n"
+                        "raises(ValueError, gate_new, fresh(), {'recompile_limit': 0}); raises(TypeError, gate_new, len); "
+                        "raises(TypeError, gate_new, fresh(), 5)\n"},
     {"cache_size evicts the least recently used",
      "log.clear(); g = gate_new(fresh(), {'cache_size': 2}); g(1); g('a'); g(2); g(1.5)\n"
      "assert g(3) == ('compiled', 3) and len(log) == 3; g('a'); assert len(log) == 4 and len(entries(g)) == 2\n"},
     {"stances and run states",
      "g = gate_new(fresh()); assert set_stance('force_eager') == 'default'; assert g(1) == ('plain', 1)\n"
-     "set_stance('fail_on_recompile'); assert g(1) == ('compiled', 1); raises(exc.FailOnRecompile, g, 'a'); assert g(1) == ('compiled', 1)\n"
+     "set_stance('fail_on_recompile'); assert g(1) == ('compiled', 1); raises(exc.FailOnRecompile, g, 'a'); assert g(1) == ('compiled', "
+     "1)\n"
      "set_stance('eager_on_recompile'); assert g('a') == ('plain', 'a'); set_stance('default'); raises(ValueError, set_stance, 'x')\n"
      "set_run_state(g, 'run_only'); assert g('a') == ('plain', 'a') and g(1) == ('compiled', 1)\n"
      "set_run_state(g, 'disabled'); assert g(1) == ('plain', 1); set_run_state(g, 'default'); assert g('a') == ('compiled', 'a')\n"},
@@ -304,7 +310,8 @@ static const script scripts[] = {
      "compiler = lambda s: (TARGET, dict, 1, False, False); g = gate_new(fresh()); n = stats()['self_check_failed']\n"
      "assert g(1) == ('plain', 1) and stats()['self_check_failed'] == n + 1 and not entries(g)\n"
      "fake('strict', 1); assert 'another type' in raises(exc.InternalError, g, 1); fake('strict', 0)\n"
-     "compiler = lambda s: (TARGET, int, 1, False, True); assert g(1) == ('plain', 1) and stats()['self_check_failed'] == n + 3 and not entries(g); compiler = by_type\n"},
+     "compiler = lambda s: (TARGET, int, 1, False, True); assert g(1) == ('plain', 1) and stats()['self_check_failed'] == n + 3 and not "
+     "entries(g); compiler = by_type\n"},
     {"re-entrant misses run plain",
      "def compiler(s): inner.append(g(s[0])); return by_type(s)\n"
      "inner = []; g = gate_new(fresh()); assert g(1) == ('compiled', 1) and inner == [('plain', 1)]; compiler = by_type\n"},
@@ -315,27 +322,32 @@ static const script scripts[] = {
      "assert (a(0), b(0), c(0), a(0)) == ((1, 0, 'g1'), (2, 0, 'g1'), (1, 0, 'g3'), (1, 0, 'g1')) and stats()['compiles'] == n + 1\n"
      "w = weakref.ref(f2); del f2, b; gc.collect(); assert w() is None; compiler = by_type\n"},
     {"tracing, generators, busy guards and an exhausted stack",
-     "g = gate_new(fresh()); g(1); fake('traced', 1); assert g(1) == ('plain', 1); fake('traced', 0); fake('busy', 1); assert g(1) == ('plain', 1); fake('busy', 0)\n"
+     "g = gate_new(fresh()); g(1); fake('traced', 1); assert g(1) == ('plain', 1); fake('traced', 0); fake('busy', 1); assert g(1) == "
+     "('plain', 1); fake('busy', 0)\n"
      "fake('stack', 100); assert 'f' in raises(RecursionError, g, 1); fake('stack', 1 << 20); assert g(1) == ('compiled', 1)\n"
      "exec('def gen(x): yield x', ns := {}); h = gate_new(ns['gen']); assert list(h(1)) == [1] and inspect.isgeneratorfunction(h)\n"},
     {"a pending exception is kept up to the target, and away from the compiler",
-     "g = gate_new(fresh()); fake('strict', 0); assert call_pending(g, 1) == (2, 0) and call_pending(g, 1) == (1, 0) and len(entries(g)) == 1\n"},
+     "g = gate_new(fresh()); fake('strict', 0); assert call_pending(g, 1) == (2, 0) and call_pending(g, 1) == (1, 0) and len(entries(g)) "
+     "== 1\n"},
     {"a gate looks like its function",
      "exec('def f(x: int, y=2) -> str:\\n \"doc\"\\n return x', ns := {'__name__': 'place'}); f = ns['f']; g = gate_new(f)\n"
-     "for n in ('__name__', '__qualname__', '__doc__', '__module__', '__code__', '__defaults__', '__kwdefaults__', '__annotations__', '__globals__', '__closure__', '__dict__'):\n"
+     "for n in ('__name__', '__qualname__', '__doc__', '__module__', '__code__', '__defaults__', '__kwdefaults__', '__annotations__', "
+     "'__globals__', '__closure__', '__dict__'):\n"
      "    assert getattr(g, n) is getattr(f, n), n\n"
      "g.mine = 5; assert f.mine == 5; del g.mine; assert not hasattr(f, 'mine'); g.__name__ = 'other'; assert f.__name__ == 'other'\n"
      "assert g.__wrapped__ is f and inspect.signature(g) == inspect.signature(f) and '__wrapped__' in dir(g) and 'f' in repr(g)\n"
-     "assert copy.copy(g) is g and copy.deepcopy(g) is g and weakref.ref(g)() is g and functools.wraps(f)(g) is g and inspect.unwrap(g) is f\n"
+     "assert copy.copy(g) is g and copy.deepcopy(g) is g and weakref.ref(g)() is g and functools.wraps(f)(g) is g and inspect.unwrap(g) is "
+     "f\n"
      "class C: m = g\n"
      "c = C(); assert isinstance(c.m, types.MethodType) and c.m.__self__ is c and C.m is g\n"
      "assert type(raises(AttributeError, getattr, g, 'no')) is str and raises(TypeError, g.__class__) and callable(g)\n"},
-    {"pickling by name, else through the reducer",
-     "m = types.ModuleType('place2'); sys.modules['place2'] = m; exec('def f(x): return x', m.__dict__); g = m.f = gate_new(m.f); assert pickle.loads(pickle.dumps(g)) is g\n"
-     "m.f = None; assert 'pickle' in raises(TypeError, pickle.dumps, g); set_gate_reducer(lambda g: (len, ([],))); assert pickle.loads(pickle.dumps(g)) == 0\n"
-     "set_gate_reducer(None)\n"},
-    {"cycles through a gate are collected",
-     "f = fresh(ns := {}); g = ns['g'] = gate_new(f); g(1); w = weakref.ref(g); log.clear(); del f, g, ns; gc.collect(); assert w() is None\n"},
+    {"pickling by name, else through the reducer", "m = types.ModuleType('place2'); sys.modules['place2'] = m; exec('def f(x): return x', "
+                                                   "m.__dict__); g = m.f = gate_new(m.f); assert pickle.loads(pickle.dumps(g)) is g\n"
+                                                   "m.f = None; assert 'pickle' in raises(TypeError, pickle.dumps, g); "
+                                                   "set_gate_reducer(lambda g: (len, ([],))); assert pickle.loads(pickle.dumps(g)) == 0\n"
+                                                   "set_gate_reducer(None)\n"},
+    {"cycles through a gate are collected", "f = fresh(ns := {}); g = ns['g'] = gate_new(f); g(1); w = weakref.ref(g); log.clear(); del f, "
+                                            "g, ns; gc.collect(); assert w() is None\n"},
     {"an entry that goes while its target runs",
      "exec('def f(x): return 0', ns := {}); g = gate_new(ns['f']); ns['reset'] = reset; ns['g'] = g\n"
      "exec('def t(x):\\n reset()\\n return x', ns); compiler = lambda s: (ns['t'].__code__, int, 1, False, False)\n"
@@ -345,26 +357,27 @@ static const script scripts[] = {
      "for i in range(50): gate_new(outer(), {'backend': object()})(1)\n"
      "assert fake('descs', 0) <= n + 5, fake('descs', 0)\n"},
     {"many inputs and many slots",
-     "names_ = ', '.join('a%d' % i for i in range(60)); exec('def f(%s): return 1\\ndef t(%s): return (a0, a59)' % (names_, names_), ns := {})\n"
+     "names_ = ', '.join('a%d' % i for i in range(60)); exec('def f(%s): return 1\\ndef t(%s): return (a0, a59)' % (names_, names_), ns := "
+     "{})\n"
      "compiler = lambda s: (ns['t'].__code__, int, 60, False, False); g = gate_new(ns['f']); a = tuple(range(60))\n"
      "assert g(*a) == (0, 59) and g(*a[:-1], a59=7) == (0, 7) and g(**{'a%d' % i: i for i in range(60)}) == (0, 59); compiler = by_type\n"},
-    {"running out of memory runs plain and corrupts nothing",
-     "log.clear(); seen = set()\n"
-     "for n in range(1, 60):\n"
-     "    f = fresh(); g = gate_new(f); fake('fail', n)\n"
-     "    try: r = g(1)\n"
-     "    finally: fired = fake('fired', 0); fake('fail', 0)\n"
-     "    assert r in (('plain', 1), ('compiled', 1)), r\n"
-     "    assert g(2) == ('compiled', 2); seen.add(r[0])\n"
-     "    if not fired: break\n"
-     "assert seen == {'plain', 'compiled'} and not fired, (n, seen)\n"},
+    {"running out of memory runs plain and corrupts nothing", "log.clear(); seen = set()\n"
+                                                              "for n in range(1, 60):\n"
+                                                              "    f = fresh(); g = gate_new(f); fake('fail', n)\n"
+                                                              "    try: r = g(1)\n"
+                                                              "    finally: fired = fake('fired', 0); fake('fail', 0)\n"
+                                                              "    assert r in (('plain', 1), ('compiled', 1)), r\n"
+                                                              "    assert g(2) == ('compiled', 2); seen.add(r[0])\n"
+                                                              "    if not fired: break\n"
+                                                              "assert seen == {'plain', 'compiled'} and not fired, (n, seen)\n"},
     {"a child process compiles what its parent was compiling",
      "import os, threading\n"
      "def compiler(s):\n"
      "    if threading.current_thread() is not threading.main_thread():\n"
      "        started.set(); go.wait(10)\n"
      "    return by_type(s)\n"
-     "started, go = threading.Event(), threading.Event(); g = gate_new(fresh()); t = threading.Thread(target=g, args=(1,)); t.start(); started.wait(10)\n"
+     "started, go = threading.Event(), threading.Event(); g = gate_new(fresh()); t = threading.Thread(target=g, args=(1,)); t.start(); "
+     "started.wait(10)\n"
      "assert g(1) == ('plain', 1)\n"
      "pid = os.fork()\n"
      "if pid == 0: os._exit(0 if g(1) == ('compiled', 1) else 7)\n"
@@ -390,7 +403,8 @@ int main(void)
     alloc_failing_install();
     Py_InitializeEx(0);
     PyObject *core = PyModule_New("framegate._core");
-    if (core == NULL || fg_hook_module_init(core) != FG_OK || PyModule_AddFunctions(core, fake_functions) < 0 || PyModule_AddFunctions(core, pending_functions) < 0)
+    if (core == NULL || fg_hook_module_init(core) != FG_OK || PyModule_AddFunctions(core, fake_functions) < 0 ||
+        PyModule_AddFunctions(core, pending_functions) < 0)
         return 1;
     names = PyDict_Copy(PyModule_GetDict(core));
     if (PyRun_String(prelude, Py_file_input, names, names) == NULL) {

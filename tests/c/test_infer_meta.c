@@ -139,7 +139,8 @@ static void inference_is_silent_and_leaves_no_trace(void **state)
 {
     (void)state;
     Py_DECREF(eval("globals().pop('__warningregistry__', None)"));
-    PyObject *before = eval("(len(warnings.filters), repr(np.geterr()), np.random.get_state()[2], getattr(warnings, '_filters_version', 0))");
+    PyObject *before =
+        eval("(len(warnings.filters), repr(np.geterr()), np.random.get_state()[2], getattr(warnings, '_filters_version', 0))");
     PyObject *warn = eval("lambda a: (warnings.warn('never shown', UserWarning), a)[1]"), *a = eval("np.zeros(3)"), *out;
     PyObject *ignored = eval("warnings.filters.insert(0, ('error', None, UserWarning, None, 0))");
     int unsupported = 0;
@@ -148,7 +149,8 @@ static void inference_is_silent_and_leaves_no_trace(void **state)
     Py_DECREF(out);
     Py_DECREF(ignored);
     ignored = eval("warnings.filters.pop(0)");
-    PyObject *after = eval("(len(warnings.filters), repr(np.geterr()), np.random.get_state()[2], getattr(warnings, '_filters_version', 0))");
+    PyObject *after =
+        eval("(len(warnings.filters), repr(np.geterr()), np.random.get_state()[2], getattr(warnings, '_filters_version', 0))");
     assert_int_equal(PyObject_RichCompareBool(before, after, Py_EQ), 1);
     PyObject *shown = eval("[k for k in globals().get('__warningregistry__', {}) if k != 'version']");
     assert_int_equal(PyObject_Length(shown), 0);
@@ -216,11 +218,12 @@ int main(void)
     PyRun_String("import torch", Py_file_input, globals, globals);
     has_torch = !PyErr_Occurred();
     PyErr_Clear();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numpy_calls_give_the_real_metadata_or_exception), cmocka_unit_test(what_cannot_be_known_is_not_said),
-        cmocka_unit_test(inference_is_silent_and_leaves_no_trace), cmocka_unit_test(torch_calls_give_the_real_metadata_or_exception),
-        cmocka_unit_test(torch_refusals_of_fakes_are_not_said),
-        cmocka_unit_test(torch_in_place_change_of_a_grad_tensor_is_unknown)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(numpy_calls_give_the_real_metadata_or_exception),
+                                       cmocka_unit_test(what_cannot_be_known_is_not_said),
+                                       cmocka_unit_test(inference_is_silent_and_leaves_no_trace),
+                                       cmocka_unit_test(torch_calls_give_the_real_metadata_or_exception),
+                                       cmocka_unit_test(torch_refusals_of_fakes_are_not_said),
+                                       cmocka_unit_test(torch_in_place_change_of_a_grad_tensor_is_unknown)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     Py_DECREF(globals);
     return failed;

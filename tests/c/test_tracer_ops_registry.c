@@ -97,8 +97,8 @@ static void signatures_give_roles_by_place_and_by_name(void **state)
     PyObject *name = text("s"), *sig = text("a b / axis: out> copy=True mode' size+ in_place? stats! | keep: extra");
     assert_int_equal(fg_op_register_with(builtin("min"), NULL, name, 0, FG_RAISES_DATA, FG_RESULT_TENSOR, 0, sig), FG_OK);
     const fg_op_row *row = fg_op_find(builtin("min"));
-    static const fg_op_role expected[] = {FG_ROLE_OPERAND, FG_ROLE_OPERAND, FG_ROLE_CONSTANT, FG_ROLE_OUT, FG_ROLE_FIXED, FG_ROLE_TEXT,
-                                          FG_ROLE_REQUIRED, FG_ROLE_INPLACE, FG_ROLE_WRITTEN, FG_ROLE_UNKNOWN};
+    static const fg_op_role expected[] = {FG_ROLE_OPERAND, FG_ROLE_OPERAND,  FG_ROLE_CONSTANT, FG_ROLE_OUT,     FG_ROLE_FIXED,
+                                          FG_ROLE_TEXT,    FG_ROLE_REQUIRED, FG_ROLE_INPLACE,  FG_ROLE_WRITTEN, FG_ROLE_UNKNOWN};
     for (Py_ssize_t i = 0; i < 10; i++)
         assert_int_equal(fg_op_role_get(row, i, NULL), expected[i]);
     PyObject *key = text("out");
