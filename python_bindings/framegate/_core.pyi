@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import CodeType
-from typing import Any
+from typing import Any, final
 
 __version__: str
 
 # --- graphs ---
 
+@final
+@final
 class Node:
     @property
     def name(self) -> str: ...
@@ -38,6 +40,8 @@ class Node:
     @property
     def byte_offset(self) -> int: ...
 
+@final
+@final
 class Graph:
     name: str
     def __new__(cls, name: str = "graph") -> Graph: ...
@@ -68,22 +72,21 @@ class Graph:
     @classmethod
     def from_json(cls, text: str, /) -> Graph: ...
 
-class CheckedCall:
-    @property
-    def __wrapped__(self) -> Callable[..., Any]: ...
-    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
-
-def checked_call(callable: Callable[..., Any], n_outputs: int, label: str, /) -> CheckedCall: ...
+def checked_call(callable: Callable[..., Any], n_outputs: int, label: str, /) -> Callable[..., Any]: ...
 
 def module_call_arm(cls: type, plain_call: Callable[..., Any] | None, global_hooks: dict[str, Any] | None, /) -> None: ...
 
 # --- gates and entries ---
 
+@final
+@final
 class Gate:
     @property
     def __wrapped__(self) -> Callable[..., Any]: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
+@final
+@final
 class Entry:
     @property
     def compile_id(self) -> str: ...
@@ -120,6 +123,8 @@ def entries(gate: Gate, /) -> list[Entry]: ...
 
 # --- guards ---
 
+@final
+@final
 class Guards:
     def __len__(self) -> int: ...
     def to_text(self) -> str: ...
