@@ -376,26 +376,6 @@ fg_flow fg_rely_on(fg_trace *t, fg_value *v)
 
 /* --- the facts that belong to the trace as a whole */
 
-/* A compiler of graphs that writes inputs takes their memory for separate: a call whose inputs overlap is not compiled. */
-static fg_flow no_shared_storage(fg_trace *t, int32_t from)
-{
-    for (int32_t i = from; i < t->n_tracked; i++) {
-        const fg_value *v = t->tracked[i];
-        const fg_tensor_adaptor *adaptor = v->kind == FG_V_TENSOR && v->real != NULL ? fg_tensor_adaptor_find(Py_TYPE(v->real)) : NULL;
-        const void *mine = adaptor != NULL && adaptor->storage != NULL ? adaptor->storage(v->real) : NULL;
-        if (v->kind != FG_V_TENSOR)
-            continue;
-        if (mine == NULL)
-            return fg_break(t, FG_BREAK_GUARD, "in-place changes beside an array whose memory cannot be told");
-        for (int32_t k = from; k < i; k++) {
-            const fg_value *w = t->tracked[k];
-            if (w->kind == FG_V_TENSOR && fg_tensor_adaptor_find(Py_TYPE(w->real)) == adaptor && adaptor->storage(w->real) == mine)
-                return fg_break(t, FG_BREAK_GUARD, "in-place changes where inputs share memory");
-        }
-    }
-    return FG_FLOW_OK;
-}
-
 static fg_flow distinct_group(fg_trace *t, int32_t from, fg_node *nodes)
 {
     fg_value *first = t->tracked[from];
@@ -412,10 +392,8 @@ static fg_flow distinct_group(fg_trace *t, int32_t from, fg_node *nodes)
     if (!wanted || n < 2)
         return FG_FLOW_OK;
     FG_DO(relate(t, FG_GUARD_DISTINCT, nodes, n));
-    if (first->kind == FG_V_TENSOR && t->opaque && t->mutates_input) {
-        FG_DO(no_shared_storage(t, from));
+    if (first->kind == FG_V_TENSOR && t->opaque && t->mutates_input)
         FG_DO(relate(t, FG_GUARD_STORAGE_DISTINCT, nodes, n));
-    }
     return FG_FLOW_OK;
 }
 
