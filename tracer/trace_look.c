@@ -376,6 +376,29 @@ fg_flow fg_rely_on(fg_trace *t, fg_value *v)
 
 /* --- the facts that belong to the trace as a whole */
 
+/* A compiler of graphs that writes inputs takes their memory for separate: a call whose inputs overlap is not compiled. */
+static fg_flow no_shared_storage(fg_trace *t, int32_t from)
+{
+    const void **seen = fg_arena_alloc(&t->arena, (size_t)(t->n_tracked + 1) * sizeof *seen);
+    int32_t n = 0;
+    if (seen == NULL)
+        return fg_nomem();
+    for (int32_t i = from; i < t->n_tracked; i++) {
+        const fg_value *v = t->tracked[i];
+        if (v->kind != FG_V_TENSOR)
+            continue;
+        const fg_tensor_adaptor *adaptor = v->real != NULL ? fg_tensor_adaptor_find(Py_TYPE(v->real)) : NULL;
+        seen[n] = adaptor != NULL && adaptor->storage != NULL ? adaptor->storage(v->real) : NULL;
+        if (seen[n] == NULL)
+            return fg_break(t, FG_BREAK_GUARD, "in-place changes beside an array whose memory cannot be told");
+        for (int32_t k = 0; k < n; k++)
+            if (seen[k] == seen[n])
+                return fg_break(t, FG_BREAK_GUARD, "in-place changes where inputs share memory");
+        n++;
+    }
+    return FG_FLOW_OK;
+}
+
 static fg_flow distinct_group(fg_trace *t, int32_t from, fg_node *nodes)
 {
     fg_value *first = t->tracked[from];
@@ -392,8 +415,10 @@ static fg_flow distinct_group(fg_trace *t, int32_t from, fg_node *nodes)
     if (!wanted || n < 2)
         return FG_FLOW_OK;
     FG_DO(relate(t, FG_GUARD_DISTINCT, nodes, n));
-    if (first->kind == FG_V_TENSOR && t->opaque && t->mutates_input)
+    if (first->kind == FG_V_TENSOR && t->opaque && t->mutates_input) {
+        FG_DO(no_shared_storage(t, from));
         FG_DO(relate(t, FG_GUARD_STORAGE_DISTINCT, nodes, n));
+    }
     return FG_FLOW_OK;
 }
 

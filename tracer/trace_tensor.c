@@ -10,6 +10,7 @@
 #include <string.h>
 
 enum { LIB_NUMPY = 0, LIB_TORCH = 1 };
+enum { TORCH_RESULT = 2 }; /* in a register's is_tensor: what torch made */
 
 /* The library of a tensor value is kept in its index. */
 static int library(const fg_value *v)
@@ -80,7 +81,7 @@ static fg_flow new_tensor(fg_trace *t, fg_reg reg, int lib, fg_value *const *ope
     if (n)
         memcpy(v->items, operands, (size_t)n * sizeof *operands);
     v->n = v->cap = n;
-    t->ir.regs[reg].is_tensor = 1;
+    t->ir.regs[reg].is_tensor = lib == LIB_TORCH ? TORCH_RESULT : 1;
     if (lib == LIB_TORCH)
         FG_SET(t, t->uses_torch, true);
     *out = v;
@@ -109,27 +110,61 @@ static fg_flow bake_scalars(fg_trace *t, fg_value *v, int depth)
     return FG_FLOW_OK;
 }
 
-static bool has_torch(fg_value **operands, int32_t n)
+static bool has_library(fg_value **operands, int32_t n, int lib)
 {
     for (int32_t i = 0; i < n; i++) {
         fg_value *v = operands[i];
-        if (v->kind == FG_V_TENSOR && library(v) == LIB_TORCH)
+        if (v->kind == FG_V_TENSOR && library(v) == lib)
             return true;
-        if ((v->kind == FG_V_LIST || v->kind == FG_V_TUPLE) && has_torch(v->items, v->n))
+        if ((v->kind == FG_V_LIST || v->kind == FG_V_TUPLE || v->kind == FG_V_SLICE) && has_library(v->items, v->n, lib))
             return true;
     }
     return false;
 }
 
-static fg_flow emit_op(fg_trace *t, fg_step_op op, int arg, PyObject *name, PyObject *kwnames, fg_value **operands, int32_t n, int flags,
-                       const void *row, fg_reg *reg)
+/* Of the last graph step, LIB_TORCH or LIB_NUMPY; -1: there is none yet. */
+static int library_so_far(const fg_trace *t)
+{
+    for (int32_t i = t->ir.n_steps - 1; i >= 0; i--) {
+        const fg_step *step = &t->ir.steps[i];
+        if (!(step->flags & FG_SF_GRAPH))
+            continue;
+        if (step->n_results > 0 && t->ir.regs[step->result].is_tensor == TORCH_RESULT)
+            return LIB_TORCH;
+        for (int32_t k = 0; k < step->n_args; k++) {
+            const fg_ir_reg *r = &t->ir.regs[step->args[k]];
+            if (r->is_tensor == TORCH_RESULT || (r->is_tensor && r->object != NULL && fg_py_is_torch_type(Py_TYPE(r->object))))
+                return LIB_TORCH;
+        }
+        return LIB_NUMPY;
+    }
+    return -1;
+}
+
+/* A compiler of torch graphs knows torch's values only: it would take an array or a NumPy scalar, and every Python scalar, for a constant, and cannot
+ * have a result whose shape depends on data. */
+static fg_flow suit_compiler(fg_trace *t, int lib, const fg_op_row *row, fg_value **operands, int32_t n)
+{
+    int before = library_so_far(t);
+    if (before >= 0 && before != lib)
+        return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "operations of NumPy and of torch in one graph for a backend");
+    if (lib == LIB_TORCH && has_library(operands, n, LIB_NUMPY))
+        return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "a NumPy value in a torch graph for a backend");
+    if (lib == LIB_TORCH && row != NULL && (row->flags & FG_OPF_DATA_OUTPUT))
+        return fg_break(t, FG_BREAK_DATA_DEPENDENT_SHAPE, "the result of %U", row->name);
+    for (int32_t i = 0; i < n && (lib == LIB_TORCH || t->uses_torch); i++)
+        FG_DO(bake_scalars(t, operands[i], 0));
+    return FG_FLOW_OK;
+}
+
+static fg_flow emit_op(fg_trace *t, fg_step_op op, int lib, int arg, PyObject *name, PyObject *kwnames, fg_value **operands, int32_t n, int flags,
+                       const fg_op_row *row, fg_reg *reg)
 {
     fg_reg *regs = fg_arena_alloc(&t->arena, (size_t)(n ? n : 1) * sizeof *regs);
     if (regs == NULL)
         return fg_nomem();
-    if (t->opaque && (t->uses_torch || has_torch(operands, n)))
-        for (int32_t i = 0; i < n; i++)
-            FG_DO(bake_scalars(t, operands[i], 0));
+    if (t->opaque)
+        FG_DO(suit_compiler(t, lib, row, operands, n));
     for (int32_t i = 0; i < n; i++) {
         fg_value *v = operands[i];
         if (v->kind == FG_V_CONST && v->node != FG_NODE_NONE && fg_is_scalar_type(v->type)) { /* known by value: no input is needed */
@@ -172,7 +207,7 @@ fg_flow fg_tensor_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value
     if (lib == LIB_NUMPY && fg_is_covered(t))
         return fg_break(t, FG_BREAK_MAY_RAISE_IN_TRY, "arithmetic, which NumPy's error state may turn into an exception");
     bool in_place = op >= 13 && pair[0]->kind == FG_V_TENSOR && !pair[0]->is_scalar;
-    FG_DO(emit_op(t, FG_STEP_BINARY, op, NULL, NULL, pair, 2, FG_SF_GRAPH | (in_place ? FG_SF_EFFECT : 0), NULL, &reg));
+    FG_DO(emit_op(t, FG_STEP_BINARY, lib, op, NULL, NULL, pair, 2, FG_SF_GRAPH | (in_place ? FG_SF_EFFECT : 0), NULL, &reg));
     FG_DO(new_tensor(t, reg, lib, pair, 2, out));
     if (in_place) {
         FG_DO(mark_mutated(t, pair[0]));
@@ -197,7 +232,7 @@ fg_flow fg_tensor_compare(fg_trace *t, int op, fg_value *a, fg_value *b, fg_valu
             pair[i]->type != &PyBool_Type)
             return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "comparison of an array and %s",
                             pair[i]->type ? pair[i]->type->tp_name : "a run-time object");
-    FG_DO(emit_op(t, FG_STEP_COMPARE, op, NULL, NULL, pair, 2, FG_SF_GRAPH, NULL, &reg));
+    FG_DO(emit_op(t, FG_STEP_COMPARE, lib, op, NULL, NULL, pair, 2, FG_SF_GRAPH, NULL, &reg));
     FG_DO(new_tensor(t, reg, lib, pair, 2, out));
     return settle_raises(t, FG_RAISES_METADATA, *out, "the comparison");
 }
@@ -206,7 +241,7 @@ fg_flow fg_tensor_unary(fg_trace *t, int op, fg_value *a, fg_value **out)
 {
     fg_reg reg;
     int lib = library(a);
-    FG_DO(emit_op(t, FG_STEP_UNARY, op, NULL, NULL, &a, 1, FG_SF_GRAPH, NULL, &reg));
+    FG_DO(emit_op(t, FG_STEP_UNARY, lib, op, NULL, NULL, &a, 1, FG_SF_GRAPH, NULL, &reg));
     FG_DO(new_tensor(t, reg, lib, &a, 1, out));
     return settle_raises(t, FG_RAISES_METADATA, *out, "the operator");
 }
@@ -226,6 +261,25 @@ static fg_flow check_index(fg_trace *t, fg_value **k, int *lib, bool *by_data)
     return FG_FLOW_OK;
 }
 
+static fg_flow metadata_of(fg_trace *t, fg_value *v, PyObject **out);
+
+/* An index of truth values: how many elements it takes depends on data. */
+static fg_flow has_mask(fg_trace *t, fg_value *k, bool *mask)
+{
+    enum { TORCH_UINT8 = 0, TORCH_BOOL = 11 };
+    if (k->kind == FG_V_TENSOR && library(k) == LIB_TORCH) {
+        PyObject *of;
+        fg_tensor_meta meta;
+        FG_DO(metadata_of(t, k, &of));
+        *mask |= !fg_standin_read(of, &meta) || meta.dtype == TORCH_BOOL || meta.dtype == TORCH_UINT8;
+    }
+    if (k->type == &PyBool_Type)
+        *mask = true;
+    for (int32_t i = 0; (k->kind == FG_V_LIST || k->kind == FG_V_TUPLE) && i < k->n; i++)
+        FG_DO(has_mask(t, k->items[i], mask));
+    return FG_FLOW_OK;
+}
+
 fg_flow fg_tensor_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value **out)
 {
     int lib = library(o);
@@ -233,7 +287,13 @@ fg_flow fg_tensor_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value **out)
     bool by_data = false;
     fg_value *pair[2] = {o, k};
     FG_DO(check_index(t, &pair[1], &lib, &by_data));
-    FG_DO(emit_op(t, FG_STEP_SUBSCR, by_data, NULL, NULL, pair, 2, FG_SF_GRAPH, NULL, &reg));
+    if (t->opaque && by_data && lib == LIB_TORCH) {
+        bool mask = false;
+        FG_DO(has_mask(t, pair[1], &mask));
+        if (mask)
+            return fg_break(t, FG_BREAK_DATA_DEPENDENT_SHAPE, "the result of a mask");
+    }
+    FG_DO(emit_op(t, FG_STEP_SUBSCR, lib, by_data, NULL, NULL, pair, 2, FG_SF_GRAPH, NULL, &reg));
     FG_DO(new_tensor(t, reg, lib, pair, 2, out));
     return settle_raises(t, by_data ? FG_RAISES_DATA : FG_RAISES_METADATA, *out, "the subscript");
 }
@@ -247,6 +307,8 @@ fg_flow fg_tensor_store_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value *
     FG_DO(check_index(t, &all[2], &lib, &by_data));
     if (fg_is_covered(t))
         return fg_break(t, FG_BREAK_MAY_RAISE_IN_TRY, "item assignment to an array");
+    if (t->opaque)
+        FG_DO(suit_compiler(t, lib, NULL, all, 3));
     fg_reg regs[3];
     for (int i = 0; i < 3; i++)
         FG_DO(fg_materialise(t, all[i], &regs[i]));
@@ -464,7 +526,7 @@ fg_flow fg_tensor_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
     if (row->result != FG_RESULT_TENSOR)
         return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "array attribute '%U'", name);
     fg_reg reg;
-    FG_DO(emit_op(t, FG_STEP_ATTR, 0, name, NULL, &o, 1, FG_SF_GRAPH, row, &reg));
+    FG_DO(emit_op(t, FG_STEP_ATTR, library(o), 0, name, NULL, &o, 1, FG_SF_GRAPH, row, &reg));
     FG_DO(new_tensor(t, reg, library(o), &o, 1, out));
     return settle_raises(t, (fg_op_raises)row->raises, *out, "the attribute");
 }
@@ -669,7 +731,7 @@ fg_flow fg_tensor_call(fg_trace *t, const fg_op_row *row, PyObject *callable, fg
         return fg_nomem();
     all[0] = head;
     memcpy(all + 1, args, (size_t)n * sizeof *args);
-    FG_DO(emit_op(t, FG_STEP_CALL, 0, NULL, kwnames, all, n + 1, FG_SF_GRAPH, row, &reg));
+    FG_DO(emit_op(t, FG_STEP_CALL, lib, 0, NULL, kwnames, all, n + 1, FG_SF_GRAPH, row, &reg));
     return finish_op(t, row, reg, lib, all + 1, n, &writes, out);
 }
 
@@ -701,7 +763,7 @@ fg_flow fg_tensor_method(fg_trace *t, fg_value *self, PyObject *name, fg_value *
         return meta_result(t, PyObject_VectorcallMethod(name, stack, (size_t)(n + 1 - nkw), kwnames), out);
     }
     FG_DO(check_arguments(t, row, all, n + 1, kwnames, &writes));
-    FG_DO(emit_op(t, FG_STEP_CALL_METHOD, 0, name, kwnames, all, n + 1, FG_SF_GRAPH, row, &reg));
+    FG_DO(emit_op(t, FG_STEP_CALL_METHOD, lib, 0, name, kwnames, all, n + 1, FG_SF_GRAPH, row, &reg));
     return finish_op(t, row, reg, lib, all, n + 1, &writes, out);
 }
 

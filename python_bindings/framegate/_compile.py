@@ -256,10 +256,17 @@ def _output_count(graph: Any) -> int:
     return len(structure) if type(structure) in (tuple, list) else -1
 
 
+def _is_torchs(backend: Any, name: str) -> bool:
+    """True for a backend of torch's own, which understands nothing but FX graphs of torch operations."""
+    module = getattr(backend, "__module__", None) or type(backend).__module__
+    return name.startswith("torch:") or str(module).split(".")[0] == "torch"
+
+
 def _call_backend(graph: Any, example_inputs: list[Any], options: dict[str, Any] | None) -> Callable[..., Any]:
     """Compile one graph with the backend of ``options``. Called by the tracer.
 
-    ``graph`` becomes an FX module where an input or constant is a torch tensor. What the backend returns is wrapped so that the number of outputs is checked.
+    ``graph`` becomes an FX module where an input or constant is a torch tensor; without any, torch's own backends are not asked. What the backend returns is
+    wrapped so that the number of outputs is checked.
     BackendCompilerFailed if the backend raises an Exception, or returns something that is not callable.
     """
     options = options or {}
@@ -272,6 +279,8 @@ def _call_backend(graph: Any, example_inputs: list[Any], options: dict[str, Any]
     torch_graph = _is_torch_graph(graph, example_inputs)
     if torch_graph and not getattr(backend, "framegate_graph", False):
         subject = graph.to_fx()
+    elif not torch_graph and _is_torchs(backend, name):
+        return graph  # nothing of torch's in it: replayed
     keywords = {"options": options["options"]} if options.get("options") else {}
     try:
         with _Ambient(torch_graph):

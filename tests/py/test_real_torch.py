@@ -7,6 +7,7 @@ import sys
 import pytest
 from support_engine import cap, check_same, counted, entries, needs_engine, observe
 
+np = pytest.importorskip("numpy")
 torch = pytest.importorskip("torch")
 nn = torch.nn
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "examples"))
@@ -189,6 +190,89 @@ def test_compiled_module_shares_its_state_with_the_module():
     m.eval(); assert compiled.training is False
     compiled.train(); assert m.training is True
     assert isinstance(compiled, nn.Sequential)
+
+
+# ---- backends that compile torch graphs
+
+
+COMPILERS = ["torch:eager", "aot_eager"]
+
+
+def check_backend(f, backend, *calls):
+    import framegate
+
+    with framegate.config.patch(strict_errors=True):
+        compiled = framegate.compile(f, backend=backend)
+        for call in calls * 2:
+            a, b = call(), call()
+            check_same(observe(f, a), observe(compiled, b), f"{backend}, {a}")
+
+
+@needs_engine
+@pytest.mark.parametrize("backend", COMPILERS)
+def test_numbers_that_a_compiler_cannot_take_are_no_constants_of_its_code(backend):
+    def store(x, s):
+        x[0] = s
+        return x * 2
+    check_backend(store, backend, *[lambda v=v: (torch.ones(3), v) for v in (1.5, 2.5, 3)])
+    def store_from(x, i, s):
+        x[i:] = s
+        return x.sum()
+    check_backend(store_from, backend, *[lambda v=v: (torch.ones(5), v, v + 0.5) for v in (1, 2)])
+    for dtype in (np.float64, np.float32): check_backend(lambda x, s: x * s, backend, *[lambda v=v, d=dtype: (torch.ones(2), d(v)) for v in (2, 3)])
+    check_backend(lambda x, a: x[a], backend, *[lambda v=v: (torch.arange(3.0), np.array([v])) for v in (1, 2)])
+
+
+@needs_engine
+@pytest.mark.parametrize("backend", COMPILERS)
+def test_numpy_beside_torch_is_not_given_to_torchs_compilers(backend):
+    two = [lambda v=v: (torch.full((3,), v), np.full(3, v)) for v in (1.0, 2.0)]
+    check_backend(lambda x, a: (x + 1, a + 1), backend, *two)
+    check_backend(lambda x, a: (a + 1, x + 1), backend, *two)
+    check_backend(lambda x, a: x.numpy() * a, backend, *two)
+    check_backend(lambda x, a: torch.from_numpy(a) + x + float(a.sum()), backend, *two)
+
+
+@needs_engine
+@pytest.mark.parametrize("backend", COMPILERS)
+def test_shapes_that_depend_on_data_break_the_graph_of_a_compiler(backend):
+    for f in (lambda x, m: (x[m] * 2, m + 0), lambda x, m: torch.nonzero(m) + 1, lambda x, m: torch.masked_select(x, m) + 1):
+        check_backend(f, backend, *[lambda v=v: (torch.arange(5.0), torch.arange(5) > v) for v in (0, 1, 4)])
+    check_backend(lambda x, i: x[i] * 2, backend, *[lambda v=v: (torch.arange(5.0), torch.tensor([v, 0])) for v in (0, 1)])
+
+
+@needs_engine
+@pytest.mark.parametrize("backend", COMPILERS)
+def test_inputs_that_share_memory_and_are_written_run_plain(backend):
+    def f(x, y):
+        x += 1
+        return x * y
+    def overlapping():
+        whole = torch.ones(4)
+        return whole[:3], whole[1:]
+    check_backend(f, backend, overlapping, lambda: (torch.ones(3), torch.ones(3)))
+
+
+@needs_engine
+@pytest.mark.parametrize("backend", ["eager", *COMPILERS])
+def test_a_training_step_with_backward_inside(backend):
+    import framegate
+
+    plain = models.mlp()
+    twin = copy.deepcopy(plain)
+    def step(model, x, y, rate):
+        loss = nn.functional.mse_loss(model(x), y)
+        loss.backward()
+        with torch.no_grad():
+            for p in model.parameters():
+                p -= rate * p.grad
+                p.grad = None
+        return loss.detach()
+    compiled = framegate.compile(step, backend=backend)
+    for k in range(4):
+        x, y = torch.randn(6, 8), torch.randn(6, 4)
+        assert torch.allclose(step(plain, x, y, 0.1 / (k + 1)), compiled(twin, x, y, 0.1 / (k + 1)))
+    for p, q in zip(plain.parameters(), twin.parameters()): assert torch.allclose(p, q)
 
 
 # ---- what is compiled, and how often
