@@ -157,8 +157,8 @@ static fg_flow suit_compiler(fg_trace *t, int lib, const fg_op_row *row, fg_valu
     return FG_FLOW_OK;
 }
 
-static fg_flow emit_op(fg_trace *t, fg_step_op op, int lib, int arg, PyObject *name, PyObject *kwnames, fg_value **operands, int32_t n, int flags,
-                       const fg_op_row *row, fg_reg *reg)
+static fg_flow emit_op(fg_trace *t, fg_step_op op, int lib, int arg, PyObject *name, PyObject *kwnames, fg_value **operands, int32_t n,
+                       int flags, const fg_op_row *row, fg_reg *reg)
 {
     fg_reg *regs = fg_arena_alloc(&t->arena, (size_t)(n ? n : 1) * sizeof *regs);
     if (regs == NULL)
