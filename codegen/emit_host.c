@@ -33,7 +33,6 @@ typedef struct fg_host {
     uint8_t *is_breaker; /* a resume stub follows it */
     int32_t id_slot, payload_slot;
     int32_t strip_handler; /* of calls to segments and chains: takes this frame's entry out of the traceback */
-    int32_t dispatch;      /* output index, -1 until emitted */
     struct fg_patch {
         int32_t from, to_instr; /* output index; instruction index (a body jump) */
     } * patches;
@@ -427,7 +426,7 @@ fg_status fg_emit_host(fg_emit_state *e)
     fg_status st = FG_ERR_NOMEM;
     const fg_icode *root = e->ir->root;
     size_t n = (size_t)root->n_instrs + 1;
-    fg_host h = {.e = e, .root = root, .dispatch = -1};
+    fg_host h = {.e = e, .root = root};
     h.reached = fg_arena_alloc(e->arena, n);
     h.exc_depth = fg_arena_alloc(e->arena, n * sizeof *h.exc_depth);
     h.at = fg_arena_alloc(e->arena, n * sizeof *h.at);

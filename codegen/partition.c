@@ -25,7 +25,7 @@ static void mark_uses(const fg_ir *ir, const uint8_t *in_group, uint8_t *needed)
 }
 
 /* Structures that only graph steps of the group use are no use outside. */
-static void forgive_structures(const fg_ir *ir, const int32_t *group, int32_t n, uint8_t *in_group)
+static void forgive_structures(const fg_ir *ir, uint8_t *in_group)
 {
     for (int32_t i = 0; i < ir->n_steps; i++) {
         if (!fg_step_is_structure(&ir->steps[i]))
@@ -49,8 +49,6 @@ static void forgive_structures(const fg_ir *ir, const int32_t *group, int32_t n,
         if (inside && used)
             in_group[i] = 1;
     }
-    (void)group;
-    (void)n;
 }
 
 static fg_status outputs_of(fg_ir *ir, const int32_t *group, int32_t n, fg_reg **outputs, int32_t *n_outputs)
@@ -62,7 +60,7 @@ static fg_status outputs_of(fg_ir *ir, const int32_t *group, int32_t n, fg_reg *
     for (int32_t i = 0; i < n; i++)
         in_group[group[i]] = 1;
     if (ir->n_steps < 4000)
-        forgive_structures(ir, group, n, in_group);
+        forgive_structures(ir, in_group);
     mark_uses(ir, in_group, needed);
     *n_outputs = 0;
     for (int32_t i = 0; i < n; i++) {

@@ -69,8 +69,7 @@ typedef enum fg_iter_kind {
     FG_ITER_MAP,       /* function a over the iterators `items` */
     FG_ITER_FILTER,    /* of iterator b what function a (None: truth) accepts */
     FG_ITER_GENERATOR, /* a generator expression: its frame is run on demand */
-    FG_ITER_REVERSED,
-    FG_ITER_STR
+    FG_ITER_REVERSED
 } fg_iter_kind;
 
 typedef struct fg_value fg_value;
@@ -95,7 +94,6 @@ struct fg_value {
     uint8_t is_building; /* being materialised */
     uint8_t iter_kind;
     uint8_t is_scalar; /* TENSOR: a NumPy scalar type is known */
-    uint8_t is_known_bool;
     uint8_t super_flag;
     int8_t acc;         /* LAZY source not interned yet: accessor, else -1 */
     fg_node parent;     /* … its parent node */
@@ -222,13 +220,19 @@ fg_value *fg_value_const(fg_trace *t, FG_BORROWED PyObject *object); /* kept */
 fg_value *fg_value_lazy(fg_trace *t, fg_accessor acc, fg_node parent, PyObject *key, int64_t index, PyObject *real);
 fg_value *fg_value_step(fg_trace *t, fg_vkind kind, fg_reg reg, PyTypeObject *type, PyObject *example);
 fg_value *fg_value_seq(fg_trace *t, fg_vkind kind, fg_value *const *items, int32_t n);
-fg_flow fg_seq_append(fg_trace *t, fg_value *seq, fg_value *item);
+/* Append to an array of values in the arena, under the undo log. */
+fg_flow fg_push(fg_trace *t, fg_value ***items, int32_t *n, int32_t *cap, fg_value *v);
+static inline fg_flow fg_seq_append(fg_trace *t, fg_value *seq, fg_value *item)
+{
+    return fg_push(t, &seq->items, &seq->n, &seq->cap, item);
+}
 fg_vitem *fg_map_find(const fg_vmap *map, PyObject *key, Py_hash_t hash);
 fg_flow fg_map_set(fg_trace *t, fg_vmap *map, PyObject *key, Py_hash_t hash, fg_value *value, uint8_t is_new);
 fg_flow fg_map_remove(fg_trace *t, fg_vmap *map, fg_vitem *item);
 /* Two constants equal by exact type and bits (or one object). */
 bool fg_const_same(PyObject *a, PyObject *b);
-bool fg_is_key_const(PyObject *key); /* exact str, int, float, bool, None, bytes, type, or tuple of such: hash and == run no user code */
+bool fg_is_key_const(PyObject *key);  /* exact str, int, float, bool, None, bytes, type, or tuple of such: hash and == run no user code */
+bool fg_is_scalar(const fg_value *v); /* a scalar, or a constant of a scalar type */
 bool fg_is_fold_const(PyObject *object); /* immutable builtin value whose operations are pure */
 static inline bool fg_is_virtual(const fg_value *v)
 {

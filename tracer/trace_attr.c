@@ -9,24 +9,6 @@
 #include <string.h>
 #include <structmember.h>
 
-static fg_flow remember_type(fg_trace *t, fg_value *type)
-{
-    if (t->n_types == t->cap_types) {
-        int32_t cap = t->cap_types ? 2 * t->cap_types : 16;
-        fg_value **types = fg_arena_alloc(&t->arena, (size_t)cap * sizeof *types);
-        if (types == NULL)
-            return fg_nomem();
-        if (t->n_types)
-            memcpy(types, t->types, (size_t)t->n_types * sizeof *types);
-        FG_SET(t, t->types, types);
-        FG_SET(t, t->cap_types, cap);
-    }
-    FG_DO(fg_log(t, &t->types[t->n_types], sizeof *t->types));
-    t->types[t->n_types] = type;
-    FG_SET(t, t->n_types, t->n_types + 1);
-    return FG_FLOW_OK;
-}
-
 fg_flow fg_object_type(fg_trace *t, fg_value *o, fg_value **out)
 {
     FG_DO(fg_look(t, &o));
@@ -51,7 +33,7 @@ fg_flow fg_object_type(fg_trace *t, fg_value *o, fg_value **out)
         return FG_FLOW_OK;
     type->acc = FG_ACC_TYPE;
     type->parent = node;
-    return remember_type(t, type);
+    return fg_push(t, &t->types, &t->n_types, &t->cap_types, type);
 }
 
 fg_flow fg_type_lookup(fg_trace *t, fg_value *type_value, PyTypeObject *type, PyObject *name, fg_value **out)

@@ -23,11 +23,6 @@ static fg_flow give_bool(fg_trace *t, bool value, fg_value **out)
     return (*out = fg_value_const(t, value ? Py_True : Py_False)) ? FG_FLOW_OK : FG_FLOW_ERROR;
 }
 
-static bool is_scalar(const fg_value *v)
-{
-    return (v->kind == FG_V_SCALAR || v->kind == FG_V_CONST) && v->type != NULL && fg_is_scalar_type(v->type);
-}
-
 static fg_flow unsupported(fg_trace *t, const fg_bargs *a)
 {
     PyObject *name = fg_own(t, fg_py_callable_name(a->callable));
@@ -64,7 +59,7 @@ static fg_flow b_range(fg_trace *t, const fg_bargs *a, fg_value **out)
 static fg_flow b_scalar(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     for (int32_t i = 0; i < a->n; i++)
-        if (!is_scalar(a->v[i])) {
+        if (!fg_is_scalar(a->v[i])) {
             if (a->n == 1 && a->v[0]->kind == FG_V_TENSOR &&
                 (a->callable == (PyObject *)&PyFloat_Type || a->callable == (PyObject *)&PyLong_Type) && !fg_is_covered(t)) {
                 fg_reg regs[2], reg;
@@ -102,7 +97,7 @@ static fg_flow b_math(fg_trace *t, const fg_bargs *a, fg_value **out)
     if (a->n > 4)
         return unsupported(t, a);
     for (int32_t i = 0; i < a->n; i++) {
-        if (!is_scalar(a->v[i]) || a->v[i]->real == NULL)
+        if (!fg_is_scalar(a->v[i]) || a->v[i]->real == NULL)
             return unsupported(t, a);
         all_const &= a->v[i]->kind == FG_V_CONST;
         stack[i] = a->v[i]->real;
@@ -435,7 +430,7 @@ static fg_flow b_min_max(fg_trace *t, const fg_bargs *a, fg_value **out)
         return FG_FLOW_ERROR;
     for (int32_t i = 0; i < n; i++) {
         FG_DO(fg_look(t, &seq->items[i]));
-        if (!is_scalar(seq->items[i]))
+        if (!fg_is_scalar(seq->items[i]))
             return unsupported(t, a);
         FG_DO(fg_concrete(t, seq->items[i]));
         PyTuple_SET_ITEM(reals, i, Py_NewRef(seq->items[i]->real));

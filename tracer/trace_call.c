@@ -180,7 +180,8 @@ fg_flow fg_call_python(fg_trace *t, fg_value *f, fg_value *self, fg_value **args
         if (all == NULL)
             return fg_nomem();
         all[0] = self;
-        memcpy(all + 1, args, (size_t)n * sizeof *args);
+        if (n)
+            memcpy(all + 1, args, (size_t)n * sizeof *args);
         args = all;
         n++;
     }
@@ -295,15 +296,8 @@ static fg_flow call_method(fg_trace *t, fg_value *m, fg_value **args, int32_t n,
     fg_value *self = m->b;
     if (self->kind == FG_V_TENSOR && m->key != NULL && m->a->kind == FG_V_CONST)
         return fg_tensor_method(t, self, m->key, args, n, kwnames, out);
-    if (m->a->kind == FG_V_FUNC) {
-        fg_value **all = fg_arena_alloc(&t->arena, (size_t)(n + 1) * sizeof *all);
-        if (all == NULL)
-            return fg_nomem();
-        all[0] = self;
-        if (n)
-            memcpy(all + 1, args, (size_t)n * sizeof *args);
-        return fg_call(t, m->a, all, n + 1, kwnames, out);
-    }
+    if (m->a->kind == FG_V_FUNC)
+        return fg_call_python(t, m->a, self, args, n, kwnames, out);
     if (m->a->kind == FG_V_CONST && m->key != NULL) {
         if (self->kind == FG_V_OBJECT && self->type != NULL)
             return fg_call_object_method(t, self, m->a->real, m->key, args, n, out);
@@ -328,13 +322,7 @@ static fg_flow call_object(fg_trace *t, fg_value *f, fg_value **args, int32_t n,
     FG_DO(fg_look(t, &found));
     if (found->kind != FG_V_FUNC)
         return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%s object", f->type->tp_name);
-    fg_value **all = fg_arena_alloc(&t->arena, (size_t)(n + 1) * sizeof *all);
-    if (all == NULL)
-        return fg_nomem();
-    all[0] = f;
-    if (n)
-        memcpy(all + 1, args, (size_t)n * sizeof *args);
-    return fg_call(t, found, all, n + 1, kwnames, out);
+    return fg_call_python(t, found, f, args, n, kwnames, out);
 }
 
 fg_flow fg_call(fg_trace *t, fg_value *f, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out)

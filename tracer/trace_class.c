@@ -163,11 +163,6 @@ static fg_flow object_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_v
                     b->type ? b->type->tp_name : "a run-time object");
 }
 
-static bool is_scalar(const fg_value *v)
-{
-    return (v->kind == FG_V_SCALAR || v->kind == FG_V_CONST) && v->type != NULL && fg_is_scalar_type(v->type);
-}
-
 static fg_flow seq_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out, bool *handled)
 {
     *handled = true;
@@ -202,7 +197,7 @@ static fg_flow seq_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_valu
         return FG_FLOW_OK;
     }
     bool a_seq = a->kind == FG_V_LIST || a->kind == FG_V_TUPLE, b_seq = b->kind == FG_V_LIST || b->kind == FG_V_TUPLE;
-    if (op == 5 && ((a_seq && is_scalar(b)) || (b_seq && is_scalar(a)))) {
+    if (op == 5 && ((a_seq && fg_is_scalar(b)) || (b_seq && fg_is_scalar(a)))) {
         fg_value *seq = a_seq ? a : b, *times = a_seq ? b : a, **items;
         int64_t count;
         int32_t n;
@@ -235,11 +230,11 @@ fg_flow fg_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
     FG_DO(seq_binary(t, op, a, b, out, &handled));
     if (handled)
         return FG_FLOW_OK;
-    if (is_scalar(a) && is_scalar(b))
+    if (fg_is_scalar(a) && fg_is_scalar(b))
         return fg_scalar_binary(t, op, a, b, out);
     if (a->kind == FG_V_CONST && b->kind == FG_V_CONST && fg_is_fold_const(a->real) && fg_is_fold_const(b->real))
         return fg_scalar_binary(t, op, a, b, out);
-    if (a->type == &PyUnicode_Type && op % 13 == 6 && (b->kind == FG_V_TUPLE || is_scalar(b)))
+    if (a->type == &PyUnicode_Type && op % 13 == 6 && (b->kind == FG_V_TUPLE || fg_is_scalar(b)))
         return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "formatting with %%");
     if (a->kind == FG_V_OBJECT || b->kind == FG_V_OBJECT)
         return object_binary(t, op, a, b, out);
@@ -255,7 +250,7 @@ fg_flow fg_compare(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out
     FG_DO(fg_look(t, &b));
     if (a->kind == FG_V_TENSOR || b->kind == FG_V_TENSOR)
         return fg_tensor_compare(t, op, a, b, out);
-    if (is_scalar(a) && is_scalar(b))
+    if (fg_is_scalar(a) && fg_is_scalar(b))
         return fg_scalar_compare(t, op, a, b, out);
     fg_value *f = NULL, *r = NULL;
     bool a_default = a->kind == FG_V_OBJECT && a->type->tp_richcompare == PyBaseObject_Type.tp_richcompare;

@@ -284,14 +284,6 @@ static fg_flow run(fg_trace *t, fg_icode *icode, const fg_resume_point *point, b
     return fg_finish_guards(t);
 }
 
-static bool did_anything(const fg_trace *t)
-{
-    for (int32_t i = 0; i < t->ir.n_steps; i++)
-        if (t->ir.steps[i].flags & (FG_SF_GRAPH | FG_SF_EFFECT))
-            return true;
-    return false;
-}
-
 static fg_status make_entry(fg_trace *t, const fg_compile_request *request, const fg_resume_point *point, fg_entry **out)
 {
     PyObject *graphs = NULL, *callables = NULL;
@@ -404,7 +396,6 @@ static fg_status compile_in(fg_trace *t, fg_compile_request *request, const fg_r
             request->forever = 1; /* nothing to do here but the instruction itself */
             return FG_ERR_UNSUPPORTED;
         }
-        (void)did_anything;
     }
     FG_TRY(make_entry(t, request, point, out));
     FG_TRY(log_entry(request, *out, seconds_now() - start));

@@ -494,7 +494,7 @@ static fg_flow step(fg_trace *t, bool *returned, fg_value **value)
         FG_DO(fg_look(t, &v));
         if (v->kind == FG_V_TENSOR)
             FG_DO(fg_tensor_unary(t, in->op, v, &out));
-        else if ((v->kind == FG_V_SCALAR || v->kind == FG_V_CONST) && v->type != NULL && fg_is_scalar_type(v->type))
+        else if (fg_is_scalar(v))
             FG_DO(fg_scalar_unary(t, in->op, v, &out));
         else
             return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "operator on %s", v->type ? v->type->tp_name : "a run-time object");

@@ -199,7 +199,6 @@ static fg_flow advance(fg_trace *t, fg_value *it, fg_value **out)
     case FG_ITER_MAP: return next_map(t, it, out);
     case FG_ITER_FILTER: return next_filter(t, it, out);
     case FG_ITER_GENERATOR: return fg_trace_resume(t, it->frame, out);
-    case FG_ITER_STR: return fg_break(t, FG_BREAK_ITERATOR, "iterator");
     }
     FG_SET(t, it->index, it->index + 1);
     return FG_FLOW_OK;

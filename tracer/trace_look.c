@@ -107,19 +107,7 @@ static fg_flow settle(fg_trace *t, fg_value **pv, fg_vkind kind)
     FG_DO(fg_log(t, &t->ids[at], sizeof t->ids[at]));
     t->ids[at] = (struct fg_id_slot){v->real, v};
     FG_SET(t, t->n_ids, t->n_ids + 1);
-    if (t->n_tracked == t->cap_tracked) {
-        int32_t cap = t->cap_tracked ? 2 * t->cap_tracked : 32;
-        fg_value **tracked = fg_arena_alloc(&t->arena, (size_t)cap * sizeof *tracked);
-        if (tracked == NULL)
-            return fg_nomem();
-        if (t->n_tracked)
-            memcpy(tracked, t->tracked, (size_t)t->n_tracked * sizeof *tracked);
-        FG_SET(t, t->tracked, tracked);
-        FG_SET(t, t->cap_tracked, cap);
-    }
-    FG_DO(fg_log(t, &t->tracked[t->n_tracked], sizeof *t->tracked));
-    t->tracked[t->n_tracked] = v;
-    FG_SET(t, t->n_tracked, t->n_tracked + 1);
+    FG_DO(fg_push(t, &t->tracked, &t->n_tracked, &t->cap_tracked, v));
     FG_SET(t, v->type, Py_TYPE(v->real));
     FG_SET(t, v->kind, (uint8_t)kind);
     return FG_FLOW_OK;
@@ -358,20 +346,7 @@ fg_flow fg_same_object(fg_trace *t, fg_value *a, fg_value *b, int *same, bool *k
 
 fg_flow fg_rely_on(fg_trace *t, fg_value *v)
 {
-    if (t->n_found == t->cap_found) {
-        int32_t cap = t->cap_found ? 2 * t->cap_found : 32;
-        fg_value **found = fg_arena_alloc(&t->arena, (size_t)cap * sizeof *found);
-        if (found == NULL)
-            return fg_nomem();
-        if (t->n_found)
-            memcpy(found, t->found, (size_t)t->n_found * sizeof *found);
-        FG_SET(t, t->found, found);
-        FG_SET(t, t->cap_found, cap);
-    }
-    FG_DO(fg_log(t, &t->found[t->n_found], sizeof *t->found));
-    t->found[t->n_found] = v;
-    FG_SET(t, t->n_found, t->n_found + 1);
-    return FG_FLOW_OK;
+    return fg_push(t, &t->found, &t->n_found, &t->cap_found, v);
 }
 
 /* --- the facts that belong to the trace as a whole */

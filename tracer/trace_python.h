@@ -11,7 +11,7 @@ typedef struct fg_py_names {
 #define FG_NAME(ID, TEXT) PyObject *ID;
 #include "tracer/trace_names.def"
 #undef FG_NAME
-    PyObject *object_setattr, *object_getattribute, *object_new, *object_init, *object_eq, *object_ne, *object_hash, *type_new;
+    PyObject *object_setattr, *object_getattribute, *object_new, *object_init;
     PyTypeObject *numpy_generic, *numpy_dtype, *numpy_ndarray, *numpy_ufunc, *numpy_bool;
 } fg_py_names;
 extern fg_py_names fg_names;

@@ -93,11 +93,6 @@ static bool may_raise(int op, fg_value *a, fg_value *b)
     return (a->type == &PyFloat_Type) != (b->type == &PyFloat_Type); /* an int too large for a float */
 }
 
-static bool is_scalar(const fg_value *v)
-{
-    return (v->kind == FG_V_SCALAR || v->kind == FG_V_CONST) && v->type != NULL && fg_is_scalar_type(v->type);
-}
-
 /* --- concrete values */
 
 static fg_flow concrete_one(fg_trace *t, fg_value *v)
@@ -156,7 +151,7 @@ fg_flow fg_concrete(fg_trace *t, fg_value *v)
 fg_flow fg_index_value(fg_trace *t, fg_value *v, int64_t *out)
 {
     FG_DO(fg_look(t, &v));
-    if (!is_scalar(v) || !is_int(v->type))
+    if (!fg_is_scalar(v) || !is_int(v->type))
         return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "an int was needed, not %s", v->type ? v->type->tp_name : "a run-time object");
     FG_DO(fg_concrete(t, v));
     *out = PyLong_AsLongLong(v->real);

@@ -22,10 +22,10 @@ static fg_flow string_step(fg_trace *t, fg_step_op op, int arg, fg_value **parts
     return FG_FLOW_OK;
 }
 
-static bool is_scalar(const fg_value *v)
+/* Builtin values whose text can be made without anybody else's code. */
+static bool is_plain(const fg_value *v)
 {
-    return (v->kind == FG_V_SCALAR || v->kind == FG_V_CONST) && v->type != NULL &&
-           (fg_is_scalar_type(v->type) || (v->kind == FG_V_CONST && v->real == Py_None));
+    return fg_is_scalar(v) || (v->kind == FG_V_CONST && v->real == Py_None);
 }
 
 fg_flow fg_format_value(fg_trace *t, fg_value *v, fg_value *spec, fg_value **out)
@@ -37,7 +37,7 @@ fg_flow fg_format_value(fg_trace *t, fg_value *v, fg_value *spec, fg_value **out
     }
     if (v->kind == FG_V_TENSOR && !fg_is_covered(t))
         return string_step(t, FG_STEP_FORMAT, 0, (fg_value *[]){v, spec}, spec ? 2 : 1, NULL, FG_SF_RAISES, out);
-    if (!is_scalar(v))
+    if (!is_plain(v))
         return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "format of %s", v->type ? v->type->tp_name : "a run-time object");
     if (v->type == &PyUnicode_Type && spec == NULL) {
         *out = v;
@@ -56,7 +56,7 @@ fg_flow fg_format_value(fg_trace *t, fg_value *v, fg_value *spec, fg_value **out
 fg_flow fg_convert_value(fg_trace *t, fg_value *v, int kind, fg_value **out)
 {
     FG_DO(fg_look(t, &v));
-    if (!is_scalar(v))
+    if (!is_plain(v))
         return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "str or repr of %s", v->type ? v->type->tp_name : "a run-time object");
     if (kind == 1)
         return v->type == &PyUnicode_Type ? (*out = v, FG_FLOW_OK) : fg_scalar_call(t, (PyObject *)&PyUnicode_Type, &v, 1, out);

@@ -74,21 +74,20 @@ fg_value *fg_value_seq(fg_trace *t, fg_vkind kind, fg_value *const *items, int32
     return v;
 }
 
-fg_flow fg_seq_append(fg_trace *t, fg_value *seq, fg_value *item)
+fg_flow fg_push(fg_trace *t, fg_value ***items, int32_t *n, int32_t *cap, fg_value *v)
 {
-    if (seq->n == seq->cap) {
-        int32_t cap = seq->cap ? 2 * seq->cap : 8;
-        fg_value **items = fg_arena_alloc(&t->arena, (size_t)cap * sizeof *items);
-        if (items == NULL)
+    if (*n == *cap) {
+        int32_t wanted = *cap ? 2 * *cap : 8;
+        fg_value **grown = fg_arena_alloc(&t->arena, (size_t)wanted * sizeof *grown);
+        if (grown == NULL)
             return fg_nomem();
-        if (seq->n)
-            memcpy(items, seq->items, (size_t)seq->n * sizeof *items);
-        FG_SET(t, seq->items, items);
-        FG_SET(t, seq->cap, cap);
+        if (*n)
+            memcpy(grown, *items, (size_t)*n * sizeof *grown);
+        FG_SET(t, *items, grown);
+        FG_SET(t, *cap, wanted);
     }
-    FG_DO(fg_log(t, &seq->items[seq->n], sizeof *seq->items));
-    seq->items[seq->n] = item;
-    FG_SET(t, seq->n, seq->n + 1);
+    FG_SET(t, (*items)[*n], v);
+    FG_SET(t, *n, *n + 1);
     return FG_FLOW_OK;
 }
 
@@ -143,6 +142,11 @@ bool fg_is_scalar_type(PyTypeObject *type)
 {
     return type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type || type == &PyUnicode_Type || type == &PyComplex_Type ||
            type == &PyBytes_Type;
+}
+
+bool fg_is_scalar(const fg_value *v)
+{
+    return (v->kind == FG_V_SCALAR || v->kind == FG_V_CONST) && v->type != NULL && fg_is_scalar_type(v->type);
 }
 
 bool fg_is_fold_const(PyObject *o)
