@@ -1,6 +1,7 @@
 #define PY_ARRAY_UNIQUE_SYMBOL fg_numpy_api
 #include "guards/adaptor_numpy.h"
 #include "guards/adaptor_numpy_init.h"
+#include <stddef.h>
 
 PyTypeObject *fg_numpy_array_type;
 PyArray_Descr *fg_numpy_descrs[FG_NUMPY_N_TYPES];
@@ -74,7 +75,28 @@ static PyObject *numpy_dtype(const fg_tensor_meta *meta)
     return PyUnicode_FromFormat("numpy type %d", meta->dtype);
 }
 
-static const fg_tensor_adaptor adaptor = {"numpy", "struct", numpy_read, numpy_record, numpy_storage, numpy_dtype};
+/* Only for the usual dtype objects: they live for ever, so their address says all of them. */
+static int numpy_words(PyObject *object, fg_words *words)
+{
+    const PyArrayObject_fields *array = (const PyArrayObject_fields *)object;
+    int number = array->descr->type_num;
+
+    if (Py_TYPE(object) != fg_numpy_array_type || (unsigned)number >= FG_NUMPY_N_TYPES || fg_numpy_descrs[number] != array->descr)
+        return 0;
+    fg_words_add(words, &array->nd);
+    fg_words_add(words, &array->dimensions);
+    fg_words_add(words, &array->strides);
+    fg_words_add(words, &array->descr);
+    fg_words_add(words, &array->flags);
+    for (int i = 0; i < array->nd; i++) {
+        fg_words_add(words, &array->dimensions[i]);
+        fg_words_add(words, &array->strides[i]);
+    }
+    return 1;
+}
+_Static_assert(offsetof(PyArrayObject_fields, nd) % 8 == 0 && offsetof(PyArrayObject_fields, flags) % 8 == 0, "fields begin their words");
+
+static const fg_tensor_adaptor adaptor = {"numpy", "struct", numpy_read, numpy_record, numpy_storage, numpy_dtype, numpy_words};
 const fg_tensor_adaptor *const fg_numpy_adaptor = &adaptor;
 
 fg_status fg_numpy_init(void)

@@ -33,7 +33,7 @@ static int adaptor_record(const fg_tensor_adaptor *self, PyObject *object, fg_te
 static const void *adaptor_storage(PyObject *object);
 static PyObject *adaptor_dtype(const fg_tensor_meta *meta);
 
-static fg_tensor_adaptor adaptor = {"torch", "none", adaptor_read, adaptor_record, adaptor_storage, adaptor_dtype};
+static fg_tensor_adaptor adaptor = {"torch", "none", adaptor_read, adaptor_record, adaptor_storage, adaptor_dtype, fg_torch_words};
 const fg_tensor_adaptor *const fg_torch_adaptor = &adaptor;
 
 static void layer_choose(void)
@@ -272,6 +272,8 @@ static int setup_body(void)
         notes[i] = "switched off by FRAMEGATE_TORCH_LAYER";
     }
     layer_choose();
+    if (layer_now == FG_TORCH_RAW)
+        fg_torch_grad_find();
     fg_torch_battery_free(samples, n);
     return fg_torch_state_find() == FG_OK;
 }

@@ -54,6 +54,11 @@ FG_HIDDEN fg_status fg_torch_harvest_find(void);
 FG_HIDDEN fg_status fg_torch_cabi_find(const fg_torch_sample *samples, size_t n);
 FG_HIDDEN fg_status fg_torch_raw_find(const fg_torch_sample *samples, size_t n);
 FG_HIDDEN void fg_torch_raw_drop(void);
+/* Copy up to size bytes that may not be readable; gives how many were. */
+FG_HIDDEN size_t fg_torch_probe(const void *from, void *to, size_t size);
+/* Memos of tensors (adaptor_torch_words.c). grad_find: where an autograd record says that a leaf requires grad; the raw layer is up. */
+FG_HIDDEN void fg_torch_grad_find(void);
+FG_HIDDEN int fg_torch_words(PyObject *object, fg_words *words);
 
 /* Shared by the layers. keys_of: 1 and the key set by torch's own function, 0 on failure (nothing is set). refuse: NULL if tensors of these
  * keys are described, else the reason. slot_find: the byte offset of the address of the impl inside a Python tensor, 0: none that fits all. */

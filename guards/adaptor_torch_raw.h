@@ -21,6 +21,7 @@ typedef struct fg_torch_raw {
     uint64_t keys_slow;                      /* key bits of kinds that are not read raw: refused ones and Meta */
     bool (*requires_grad)(const void *impl); /* c10's own; asked only when an autograd record exists */
     uint16_t handle, storage, autograd_meta, sizes, dtype, device, keys;
+    uint16_t grad_flag; /* in an autograd record: the byte that is 1 for a leaf that requires grad; 0: not found */
 } fg_torch_raw;
 
 extern __attribute__((visibility("hidden"))) fg_torch_raw fg_torch_raw_now;
@@ -43,6 +44,14 @@ static inline const char *fg_torch_raw_impl(PyObject *object)
     return (const char *)(uintptr_t)fg_torch_raw_word((const char *)object + raw->handle);
 }
 
+/* A leaf's own flag settles it; everything else is asked of torch. */
+static inline bool fg_torch_raw_grad(const char *impl)
+{
+    const fg_torch_raw *raw = &fg_torch_raw_now;
+    const char *record = (const char *)(uintptr_t)fg_torch_raw_word(impl + raw->autograd_meta);
+    return record != NULL && ((raw->grad_flag != 0 && record[raw->grad_flag] == 1) || raw->requires_grad(impl));
+}
+
 /* 1 read; 0 no torch tensor; -1 a kind that needs fg_torch_adaptor->read. */
 static inline int fg_torch_raw_read(PyObject *object, fg_tensor_meta *meta)
 {
@@ -55,7 +64,6 @@ static inline int fg_torch_raw_read(PyObject *object, fg_tensor_meta *meta)
         return -1;
     uint16_t dtype;
     memcpy(&dtype, impl + raw->dtype, sizeof dtype);
-    const char *record = (const char *)(uintptr_t)fg_torch_raw_word(impl + raw->autograd_meta);
     const char *shape = impl + raw->sizes;
     int64_t ndim = (int64_t)fg_torch_raw_word(shape);
     meta->adaptor = fg_torch_adaptor;
@@ -73,7 +81,7 @@ static inline int fg_torch_raw_read(PyObject *object, fg_tensor_meta *meta)
         meta->sizes = (const int64_t *)(uintptr_t)fg_torch_raw_word(shape + 8);
         meta->strides = meta->sizes + ndim;
     }
-    meta->requires_grad = record != NULL && raw->requires_grad(impl);
+    meta->requires_grad = fg_torch_raw_grad(impl);
     return 1;
 }
 
@@ -106,8 +114,7 @@ static inline int fg_torch_raw_matches(PyObject *object, const fg_tensor_meta *w
     for (int64_t i = 0; i < ndim; i++)
         if ((sizes[i] != want->sizes[i]) | (strides[i] != want->strides[i]))
             return 0;
-    bool grad = fg_torch_raw_word(impl + raw->autograd_meta) != 0 && raw->requires_grad(impl);
-    return grad == (want->requires_grad != 0);
+    return fg_torch_raw_grad(impl) == (want->requires_grad != 0);
 }
 
 #endif

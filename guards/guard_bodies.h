@@ -32,11 +32,11 @@ FG_NEW PyObject *fg_value_brief(PyObject *value); /* short description of a valu
 #define FG_SEEN(...) ((void)0)
 #define FG_SEEN_VALUE(VALUE) ((void)0)
 #define FG_BODY(NAME) static inline int fg_check_##NAME(PyObject *v, const fg_leaf *k)
-/* Kept out of the evaluation loop, whose entry would pay for their registers and stack on every call. */
-#define FG_LONG_BODY(NAME) static __attribute__((noinline)) int fg_check_##NAME(PyObject *v, const fg_leaf *k)
-#define FG_RELATION(NAME)                                                                                        \
-    static __attribute__((noinline)) int fg_check_##NAME(PyObject *const *values, const fg_node *ids, int64_t n, \
-                                                         const fg_tensor_adaptor *const *adaptors)
+/* Kept out of the evaluation loop, whose entry would pay for their registers and stack on every call. Not every file needs all of them. */
+#define FG_LONG_BODY(NAME) static __attribute__((noinline, unused)) int fg_check_##NAME(PyObject *v, const fg_leaf *k)
+#define FG_RELATION(NAME)                                                                                                \
+    static __attribute__((noinline, unused)) int fg_check_##NAME(PyObject *const *values, const fg_node *ids, int64_t n, \
+                                                                 const fg_tensor_adaptor *const *adaptors)
 #endif
 
 #ifndef FG_BODY_HELPERS

@@ -5,12 +5,14 @@
  * description (guard_walk.c: pure, impure with everything held, pure again), and if it does not match, Python may have changed anything, so the pure
  * facts of the entries still in question are run afresh before the next is tried.
  *
+ * Memos (guard_memo.h) are the only thing that an evaluation writes in a program: what it answers does not depend on them.
+ *
  * The END instruction has a mask of all entries: it is reached only with a live bit.
  */
 #define FG_EXPLAIN 0
 #include "guards/adaptor_numpy.h"
 #include "guards/guard_bodies.h"
-#include "guards/guard_insn.h"
+#include "guards/guard_memo.h"
 #include "guards/guard_read.h"
 
 /* GETATTR has no place in the pure code. */
@@ -151,6 +153,44 @@ static __attribute__((noinline)) fg_find lookup_find(const fg_lookup *lookup, Py
         return FG_FIND_FOUND;
     }
     return PyType_Check(type) ? fg_type_find((PyTypeObject *)type, lookup->name, lookup->hash, value) : FG_FIND_UNDECIDED;
+}
+
+/* DISTINCT of many sources, most of which are the objects that they were the last time: only the others are looked for. */
+#define FEW 4
+static __attribute__((noinline)) int distinct_again(fg_relation *relation, PyObject *const *regs)
+{
+    PyObject **last = relation->last;
+    uint32_t n = relation->n, changed[FEW], n_changed = 0;
+
+    for (uint32_t i = 0; last != NULL && i < n; i++) {
+        if (regs[relation->ids[i]] == last[i])
+            continue;
+        if (n_changed == FEW)
+            last = NULL;
+        else
+            changed[n_changed++] = i;
+    }
+    if (last == NULL) {
+        int distinct = fg_check_DISTINCT(regs, relation->ids, n, NULL);
+        if (distinct != 1)
+            return distinct;
+        if (relation->last == NULL)
+            relation->last = fg_malloc(n * sizeof *last); /* without it the next time is like this one */
+        for (uint32_t i = 0; relation->last != NULL && i < n; i++)
+            relation->last[i] = regs[relation->ids[i]];
+        return 1;
+    }
+    for (uint32_t k = 0; k < n_changed; k++) {
+        PyObject *v = regs[relation->ids[changed[k]]];
+        uint32_t same = 0;
+        for (uint32_t i = 0; i < n; i++)
+            same += regs[relation->ids[i]] == v;
+        if (same != 1)
+            return 0;
+    }
+    for (uint32_t k = 0; k < n_changed; k++)
+        last[changed[k]] = regs[relation->ids[changed[k]]];
+    return 1;
 }
 
 #define FG_ONE 1
@@ -326,7 +366,7 @@ static __attribute__((noinline)) fg_eval_result eval_any(const fg_program *progr
         return FG_EVAL_BUSY;
     for (uint32_t w = 0; w < words; w++)
         any |= alive[w] = program->all[w] & (usable != NULL ? usable[w] : ~UINT64_C(0));
-    if (any == 0)
+    if (any == 0 || (program->single && program->entries[0].desc->dead))
         return FG_EVAL_MISS;
     int ok = run_pure(program, view, regs, alive);
     if (ok <= 0)

@@ -177,6 +177,30 @@ static int run_wide(const fg_program *program, const fg_view *view, PyObject **r
             if (!check_numpy(regs[in->src], in->leaf.p))
                 FG_FAILED;
             goto next;
+        case FG_PI_DISTINCT_MANY: {
+            int one = distinct_again((fg_relation *)in->leaf.p, regs);
+            if (one < 0)
+                return -1;
+            if (!one)
+                FG_FAILED;
+            goto next;
+        }
+        case FG_PI_MEMO: {
+#if FG_MODE != FG_WIDE
+            fg_memo *memo = (fg_memo *)in->leaf.p;
+#if FG_MODE == FG_ONE
+            uint64_t live = 1;
+#endif
+            if (fg_memo_try(memo, regs, live))
+                live = memo->kept;
+            else if (!fg_memo_renew(program, memo, view, regs, &live))
+                goto next;
+            if (live == 0)
+                return 0;
+            in += in->skip;
+#endif
+            goto next;
+        }
         case FG_PI_END: return FG_LEAVE;
         case FG_N_PIS: __builtin_unreachable();
         }

@@ -1,7 +1,7 @@
 /* Purpose:   the merged program's instructions and tables, shared by builder and evaluator.
  * Model:     a flat array of instructions over registers. Each carries the entries that asked for it (`mask`); it is skipped when none of them is
  *            alive, and when it fails it clears exactly them. `skip` leads past everything that only these entries (or fewer) need.
- * Invariants: immutable once built. A register is written before it is read, for the same bits. p, lo, hi of a leaf borrow from the descriptions.
+ * Invariants: immutable once built, but for the memos. A register is written before it is read, for the same bits. p, lo, hi of a leaf borrow from the descriptions.
  * Threading: the GIL is held.
  * Ownership: the program owns its arrays; it borrows the descriptions.
  */
@@ -30,6 +30,8 @@ typedef enum fg_pi {
     FG_PI_TABLE_NUMPY, /* TABLE_TENSOR and FACT_TENSOR of exact ndarrays: the array's own struct is compared in place */
     FG_PI_FACT_NUMPY,
     FG_PI_TABLE_STATE,
+    FG_PI_DISTINCT_MANY, /* FACT_DISTINCT of so many sources that the last answer is worth keeping */
+    FG_PI_MEMO,          /* the next `skip` instructions have a memo (leaf.p, guard_memo.h): where it holds, they are passed over */
     FG_PI_END,
     FG_N_PIS
 } fg_pi;
@@ -42,6 +44,18 @@ typedef struct fg_insn {
     uint64_t mask; /* up to 64 entries: the bits; more: position of the words in program->masks */
     fg_leaf leaf;
 } fg_insn;
+
+/* 1 for the instructions that write regs[dst]: LOAD_x. */
+static inline int fg_insn_writes(fg_pi op)
+{
+    switch (op) {
+#define FG_ACCESSOR(NAME, TEXT, KEY) case FG_PI_LOAD_##NAME:
+#include "guards/accessors.def"
+#undef FG_ACCESSOR
+    case FG_PI_LOAD_TYPE_VERSIONED: return 1;
+    default: return 0;
+    }
+}
 
 typedef struct fg_lookup {
     const PyTypeObject *type; /* address only */
@@ -80,6 +94,7 @@ typedef struct fg_table {
 
 typedef struct fg_relation {
     uint32_t n;
+    PyObject **last; /* n, for DISTINCT of many: addresses that were distinct the last time, only compared; NULL: none yet */
     const fg_tensor_adaptor **adaptors; /* n, for STORAGE_DISTINCT */
     fg_node ids[];                      /* registers */
 } fg_relation;
@@ -94,6 +109,10 @@ typedef struct fg_entry {
 
 enum { FG_WAY_ONE, FG_WAY_WORD, FG_WAY_ANY };
 
+/* TYPED: the only entry guards the identity of its type (the type's death kills the entry). NEEDED: something outside of the memo that writes it
+ * reads it. */
+enum { FG_REG_TYPED = 1, FG_REG_NEEDED = 2 };
+
 struct fg_program {
     fg_insn *code;
     uint32_t n_code;
@@ -106,6 +125,9 @@ struct fg_program {
     uint64_t *masks; /* pool, for more than 64 entries */
     uint32_t n_masks, cap_masks;
     fg_entry *entries;
+    uint8_t *reg_facts; /* n_regs: FG_REG_ bits */
+    struct fg_memo **memos;
+    uint32_t n_memos, cap_memos;
     void **blocks; /* tables, relations, look-ups */
     uint32_t n_blocks, cap_blocks;
     size_t block_bytes;

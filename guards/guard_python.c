@@ -1,6 +1,6 @@
 /* GuardDesc and GuardProgram. Calls are given as (args, closure, globals, builtins, func), all optional but args. */
 #include "guards/guard_python.h"
-#include "guards/guard_insn.h"
+#include "guards/guard_memo.h"
 #include <string.h>
 #include <time.h>
 
@@ -258,6 +258,28 @@ static PyObject *desc_check(PyObject *self, PyObject *args, PyObject *kwargs)
     return ok < 0 ? NULL : PyBool_FromLong(ok);
 }
 
+/* The outputs as the description alone finds them; None: no match. */
+static PyObject *desc_values(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    const fg_desc *desc = ((desc_object *)self)->desc;
+    fg_view view;
+    PyObject **copy = NULL, **values = NULL, *list = NULL;
+    fg_eval held = {0};
+    if (parse_view(args, kwargs, "O!|OOOO", view_keywords, &view, NULL, NULL) < 0 || view_unbind(&view, &copy) < 0)
+        return NULL;
+    int ok = fg_desc_check_values(desc, &view, &values, &held.held, &held.n_held);
+    if (ok == 0)
+        list = Py_NewRef(Py_None);
+    else if (ok > 0)
+        list = PyList_New(desc->n_outputs);
+    for (uint32_t i = 0; ok > 0 && list != NULL && i < desc->n_outputs; i++)
+        PyList_SET_ITEM(list, i, Py_NewRef(values[desc->outputs[i]]));
+    fg_eval_release(&held);
+    fg_free(values);
+    fg_free(copy);
+    return list;
+}
+
 static PyObject *desc_explain(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     fg_view view;
@@ -334,6 +356,8 @@ static PyMethodDef desc_methods[] = {
     {"rewind", desc_rewind, METH_O, "rewind(mark): take back everything added since"},
     {"check", (PyCFunction)(void (*)(void))desc_check, METH_VARARGS | METH_KEYWORDS,
      "check(args, closure, globals, builtins, func) -> bool"},
+    {"values", (PyCFunction)(void (*)(void))desc_values, METH_VARARGS | METH_KEYWORDS,
+     "values(args, closure=None, globals=None, builtins=None, func=None) -> the outputs, or None where check() is False"},
     {"explain", (PyCFunction)(void (*)(void))desc_explain, METH_VARARGS | METH_KEYWORDS,
      "explain(args, closure, globals, builtins, func) -> list of the conditions that fail"},
     {"to_text", desc_to_text, METH_NOARGS, "to_text() -> the exact form that from_text reads"},
@@ -582,8 +606,11 @@ static const char *pi_name(unsigned op)
         "table ndarray",
         "fact ndarray",
         "table torch_state",
+        "fact distinct of many",
+        "memo",
         "end",
     };
+    _Static_assert(sizeof names / sizeof *names == FG_N_PIS, "a name for each instruction");
     return op < sizeof names / sizeof *names ? names[op] : "?";
 }
 
@@ -603,6 +630,23 @@ static PyObject *program_dump(PyObject *self, PyObject *unused)
     return fg_text_join(list, "\n");
 }
 
+/* One tuple for each memo. */
+static PyObject *program_memos(PyObject *self, PyObject *unused)
+{
+    const fg_program *program = ((program_object *)self)->program;
+    PyObject *list = PyList_New(0);
+    (void)unused;
+    for (uint32_t i = 0; list != NULL && i < program->n_memos; i++) {
+        const fg_memo *memo = program->memos[i];
+        PyObject *row = Py_BuildValue("(IIIOO)", (unsigned)memo->n, (unsigned)(memo->recorded ? memo->n_words : 0), (unsigned)memo->hits,
+                                      memo->recorded ? Py_True : Py_False, memo->fine ? Py_True : Py_False);
+        if (row == NULL || PyList_Append(list, row) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    return list;
+}
+
 static PyObject *program_get_nbytes(PyObject *self, void *closure)
 {
     (void)closure;
@@ -615,6 +659,7 @@ static PyMethodDef program_methods[] = {
     {"alive", (PyCFunction)(void (*)(void))program_alive, METH_VARARGS | METH_KEYWORDS, "alive(...) -> int, bit i: entry i matches"},
     {"time", (PyCFunction)(void (*)(void))program_time, METH_VARARGS | METH_KEYWORDS, "time(...) -> nanoseconds of one evaluation"},
     {"dump", program_dump, METH_NOARGS, "dump() -> the instructions"},
+    {"memos", program_memos, METH_NOARGS, "memos() -> [(instructions, words, hits, recorded, fine)], one for each stretch that has a memo"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -9,6 +9,7 @@
 #define FG_GUARD_TENSOR_H
 
 #include "runtime/base/status.h"
+#include "runtime/cpython/words.h"
 #include <Python.h>
 #include <stdint.h>
 
@@ -41,6 +42,8 @@ struct fg_tensor_adaptor {
     fg_tensor_read record; /* for the tracer: read plus every check that a capture needs (kind of keys, subclass, symbolic …) */
     const void *(*storage)(PyObject *object); /* address that identifies the storage, NULL: unknown; never materialises copy-on-write */
     FG_NEW PyObject *(*dtype_object)(const fg_tensor_meta *meta); /* library dtype object, for explanations and examples */
+    /* For memos: put down the words that read gives this object's metadata from, its type being proven. 0: it cannot. NULL: it never can. */
+    int (*words)(PyObject *object, fg_words *words);
 };
 
 /* Same type, keys, dtype, device, requires_grad, layout, sizes and strides. */
