@@ -222,8 +222,10 @@ static int is_running(const fg_program *program)
 
 static int run_pure(const fg_program *program, const fg_view *view, PyObject **regs, uint64_t *alive)
 {
-    if (program->single)
-        return run_one(program, view, regs);
+    if (program->single) {
+        fg_eval unused;
+        return run_one(program, view, regs, &unused);
+    }
     if (program->n_words == 1)
         return run_word(program, view, regs, alive);
     return run_wide(program, view, regs, alive);
@@ -383,17 +385,11 @@ fg_eval_result fg_program_eval(const fg_program *program, const fg_view *view, c
         return eval_any(program, view, order, usable, inputs, out);
 
     /* One entry, the usual case: its registers are the inputs. */
-    const fg_entry *entry = &program->entries[0];
-    if (entry->desc->dead || (usable != NULL && !(usable[0] & 1)))
+    if (program->entries[0].desc->dead || (usable != NULL && !(usable[0] & 1)))
         return FG_EVAL_MISS;
-    int ok = run_one(program, view, inputs);
-    if (ok <= 0)
-        return ok < 0 ? (PyErr_NoMemory(), FG_EVAL_ERROR) : FG_EVAL_MISS;
-    out->winner = 0;
-    out->n_inputs = entry->n_outputs;
-    out->held = NULL;
-    out->n_held = 0;
-    return FG_EVAL_HIT;
+    int ok = run_one(program, view, inputs, out);
+    _Static_assert(FG_EVAL_MISS == 0 && FG_EVAL_HIT == 1, "answers of the loop");
+    return ok < 0 ? (PyErr_NoMemory(), FG_EVAL_ERROR) : (fg_eval_result)ok;
 }
 
 static __attribute__((noinline)) void release_held(fg_eval *eval)

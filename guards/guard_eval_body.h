@@ -65,12 +65,14 @@
 
 #if FG_MODE == FG_WORD
 #define FG_LEAVE (*alive = live, 1)
+#elif FG_MODE == FG_ONE
+#define FG_LEAVE (*out = (fg_eval){.winner = 0, .n_inputs = program->entries[0].n_outputs}, 1)
 #else
 #define FG_LEAVE 1
 #endif
 
 #if FG_MODE == FG_ONE
-static int run_one(const fg_program *program, const fg_view *view, PyObject **regs)
+static int run_one(const fg_program *program, const fg_view *view, PyObject **regs, fg_eval *out)
 #elif FG_MODE == FG_WORD
 static int run_word(const fg_program *program, const fg_view *view, PyObject **regs, uint64_t *alive)
 #else

@@ -26,6 +26,22 @@ int fg_thread_traced(void);
 /* Bytes of C stack left to this thread before the guard zone; measured from the thread's own bounds. */
 size_t fg_stack_left(void);
 
+/* The usable stack of the thread that asked last. Ids of threads are never used again; 0: nobody's. */
+typedef struct fg_thread_stack {
+    uint64_t id;
+    uintptr_t lowest, size;
+} fg_thread_stack;
+extern __attribute__((visibility("hidden"))) fg_thread_stack fg_thread_stack_last;
+
+/* 1 if this thread is not traced and has more than so much stack left; 0: one of the two has to be asked for. */
+static inline int fg_thread_is_ordinary(size_t reserve)
+{
+    const PyThreadState *thread = _PyThreadState_UncheckedGet();
+    const uintptr_t left = (uintptr_t)__builtin_frame_address(0) - fg_thread_stack_last.lowest;
+    return (thread->id == fg_thread_stack_last.id) & (left - reserve < fg_thread_stack_last.size - reserve) &
+           (thread->c_tracefunc == NULL) & (thread->c_profilefunc == NULL);
+}
+
 /* An attribute's value in the instance dict or the inline values of an object, borrowed, or NULL. Never materialises a dict, never raises. name is interned. */
 FG_BORROWED PyObject *fg_instance_attr(PyObject *object, PyObject *name);
 /* Number of instance attributes and the i-th one in insertion order (name, value borrowed); 0 past the end. For the tracer. */

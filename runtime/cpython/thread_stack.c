@@ -1,7 +1,7 @@
 /* How much C stack this thread has left.
  *
  * The bounds of a thread's stack do not change, so they are asked for once a thread; after that the answer is one thread-local read and a
- * subtraction. Code that runs on a stack of its own (a coroutine library) is outside the bounds: nothing is known there, and the answer is
+ * subtraction, and as long as no other thread asks, fg_thread_is_ordinary does without even that. Code that runs on a stack of its own (a coroutine library) is outside the bounds: nothing is known there, and the answer is
  * the largest number.
  */
 #define _GNU_SOURCE
@@ -12,6 +12,10 @@
 #define GUARD_ZONE (64 * 1024)
 
 static _Thread_local uintptr_t lowest, highest; /* 0, 0: not asked yet */
+fg_thread_stack fg_thread_stack_last;
+
+/* Stacks smaller than this are asked about at each call. */
+#define WORTH (1024 * 1024)
 
 static __attribute__((noinline)) void find_bounds(void)
 {
@@ -33,7 +37,11 @@ size_t fg_stack_left(void)
     const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     if (!highest)
         find_bounds();
-    if (here - lowest < highest - lowest)
+    if (here - lowest < highest - lowest) {
+        const PyThreadState *thread = _PyThreadState_UncheckedGet();
+        if (thread != NULL && highest - lowest >= WORTH)
+            fg_thread_stack_last = (fg_thread_stack){thread->id, lowest, highest - lowest};
         return here - lowest;
+    }
     return here < lowest && lowest - here <= GUARD_ZONE ? 0 : SIZE_MAX;
 }

@@ -6,16 +6,11 @@
  *         └─ none ───┴─ miss ──► allowed to compile? ── no ──► plain (or an error under fullgraph, or by the stance)
  *                                       └─ yes ──► compile ──► guards accept this very view? ──► publish, evaluate again
  *
- * Rules for changing this file:
- * 1. Between a successful fg_program_eval and the vectorcall nothing may run Python, allocate objects or drop a reference: what was checked is what is used.
- *    So whatever needs one of these is done first, and the evaluation repeated.
- * 2. After an evaluation (impure guards run Python) only what is counted here may be touched: the snapshot. The owner is kept by the caller. The owner's
- *    site may have changed; recency stamps on the wrong site would do no harm.
- * 3. The hit path allocates nothing and stores only to the snapshot's count, the entry's hits, and on change to recency and order.
+ * The hit path, and the rules for changing it, are in hook_hit.h.
  */
 #include "runtime/base/alloc.h"
 #include "runtime/base/log.h"
-#include "runtime/hook/hook_site.h"
+#include "runtime/hook/hook_hit.h"
 
 #include <alloca.h>
 #include <string.h>
@@ -24,7 +19,6 @@
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 enum {
-    FEW_INPUTS = 12,     /* in the frame of the hit path */
     STACK_INPUTS = 2048, /* by alloca; beyond it from the heap */
     MAX_ROUNDS = 4       /* evaluations of one call: a target to make, an entry that dies under us, … */
 };
@@ -36,21 +30,18 @@ void fg_hook_compile_set(fg_compile_fn compile)
     compile_callback = compile;
 }
 
-typedef enum hit_result { HIT_DONE, HIT_AGAIN, HIT_NONE, HIT_PLAIN, HIT_ERROR } hit_result;
-
 /* Out of memory of ours is no reason to fail the user's call: run plain. A Python exception is kept. */
-static hit_result result_of_failure(fg_status st)
+static fg_hit result_of_failure(fg_status st)
 {
-    return st == FG_ERR_PYTHON ? HIT_ERROR : HIT_PLAIN;
+    return st == FG_ERR_PYTHON ? FG_HIT_ERROR : FG_HIT_PLAIN;
 }
 
-/* Make the winner's target and keep it with the owner, or in *spare if the owner may not keep it. Runs the allocator and so perhaps the collector. */
-static __attribute__((noinline)) hit_result make_target(fg_site_owner *owner, const fg_view *view, fg_entry *entry, uint32_t winner,
-                                                        fg_target *spare)
+__attribute__((noinline)) fg_hit fg_hit_make_target(fg_site_owner *owner, const fg_view *view, fg_entry *entry, uint32_t winner,
+                                                    fg_target *spare)
 {
     PyObject *func = NULL, *type, *value, *traceback;
     if (!owner->shared && fg_target_move(owner, winner, entry))
-        return HIT_AGAIN;
+        return FG_HIT_AGAIN;
     fg_entry_take(entry);
     PyErr_Fetch(&type, &value, &traceback);
     fg_status st = fg_target_make(entry, view, &func);
@@ -65,101 +56,46 @@ static __attribute__((noinline)) hit_result make_target(fg_site_owner *owner, co
     if (st != FG_ERR_PYTHON || type != NULL)
         PyErr_Restore(type, value, traceback);
     fg_entry_drop(entry);
-    return st == FG_OK ? HIT_AGAIN : result_of_failure(st);
+    return st == FG_OK ? FG_HIT_AGAIN : result_of_failure(st);
 }
 
-static inline PyObject *find_target(const fg_site_owner *owner, const fg_view *view, const fg_entry *entry, uint32_t winner,
-                                    const fg_target *spare)
-{
-    if (LIKELY(winner < owner->n_targets) && LIKELY(owner->targets[winner].uid == entry->uid)) {
-        PyObject *func = owner->targets[winner].func;
-        /* A gate has one function; a segment is run for any. */
-        if (!owner->shared || ((PyFunctionObject *)func)->func_globals == view->globals)
-            return func;
-    }
-    return spare->uid == entry->uid ? spare->func : NULL;
-}
-
-/* Evaluate with room for the inputs and run the winner. usable as in fg_program_eval. */
-static inline __attribute__((always_inline)) hit_result evaluate(fg_site_owner *owner, fg_cache_snapshot *snapshot, const fg_view *view,
-                                                                 const uint64_t *usable, PyObject **inputs, fg_target *spare,
-                                                                 PyObject **result)
-{
-    fg_eval eval = {0};
-    fg_eval_result what = fg_program_eval(snapshot->program, view, snapshot->n > 1 ? snapshot->order : NULL, usable, inputs, &eval);
-    if (UNLIKELY(what != FG_EVAL_HIT)) {
-        if (what == FG_EVAL_BUSY)
-            FG_COUNT(BUSY, 1);
-        return what == FG_EVAL_MISS ? HIT_NONE : what == FG_EVAL_BUSY ? HIT_PLAIN : HIT_ERROR;
-    }
-    fg_entry *entry = (fg_entry *)snapshot->entries[eval.winner];
-    if (UNLIKELY(!fg_cache_entry_is_valid(&entry->link))) {
-        fg_eval_release(&eval);
-        return HIT_AGAIN;
-    }
-    PyObject *target = find_target(owner, view, entry, eval.winner, spare);
-    if (UNLIKELY(target == NULL)) {
-        hit_result made = make_target(owner, view, entry, eval.winner, spare);
-        if (eval.held != NULL)
-            fg_eval_release(&eval);
-        return made;
-    }
-    if (UNLIKELY(fg_cache_touch(&owner->site->cache, &entry->link)))
-        fg_cache_order_touch(snapshot, eval.winner);
-    entry->hits++;
-    /* The target may be replaced in the owner's table while it runs. */
-    Py_INCREF(target);
-    /* The snapshot is not needed any more; but if ours is its last count, dropping it frees entries, which must wait until the target took its inputs. */
-    int last = fg_load_relaxed(&snapshot->count) == 1;
-    if (LIKELY(!last))
-        fg_cache_snapshot_release_locked(snapshot);
-    *result = ((PyFunctionObject *)target)->vectorcall(target, inputs, eval.n_inputs | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
-    if (UNLIKELY(last))
-        fg_cache_snapshot_release_locked(snapshot);
-    if (UNLIKELY(eval.held != NULL))
-        fg_eval_release(&eval);
-    Py_DECREF(target);
-    return HIT_DONE;
-}
-
-/* The snapshot's count is used up by HIT_DONE and stays with the caller otherwise. */
-static __attribute__((noinline)) hit_result evaluate_large(fg_site_owner *owner, fg_cache_snapshot *snapshot, const fg_view *view,
-                                                           const uint64_t *usable, fg_target *spare, PyObject **result)
+__attribute__((noinline)) fg_hit fg_hit_evaluate_large(fg_site_owner *owner, fg_cache_snapshot *snapshot, const fg_view *view,
+                                                       const uint64_t *usable, fg_target *spare, PyObject **result)
 {
     size_t room = (size_t)fg_program_max_inputs(snapshot->program) + 1;
     PyObject **heap = NULL, **inputs;
     if (room <= STACK_INPUTS)
         inputs = alloca(room * sizeof *inputs);
     else if ((inputs = heap = fg_malloc(room * sizeof *inputs)) == NULL)
-        return HIT_PLAIN;
-    hit_result hit = evaluate(owner, snapshot, view, usable, inputs + 1, spare, result);
+        return FG_HIT_PLAIN;
+    fg_hit hit = fg_hit_evaluate(owner, snapshot, view, usable, inputs + 1, spare, result);
     fg_free(heap);
     return hit;
 }
 
-static hit_result evaluate_any(fg_site_owner *owner, fg_cache_snapshot *snapshot, const fg_view *view, fg_target *spare, PyObject **result)
+static fg_hit evaluate_any(fg_site_owner *owner, fg_cache_snapshot *snapshot, const fg_view *view, fg_target *spare, PyObject **result)
 {
     uint64_t usable[FG_CACHE_MAX_ENTRIES / 64];
     fg_cache_snapshot_usable(snapshot, usable);
-    return evaluate_large(owner, snapshot, view, usable, spare, result);
+    return fg_hit_evaluate_large(owner, snapshot, view, usable, spare, result);
 }
 
 /* Everything but the first evaluation: rounds after a change, with dead entries masked. */
-static __attribute__((noinline)) hit_result evaluate_again(fg_site_owner *owner, const fg_view *view, fg_target *spare, PyObject **result)
+static __attribute__((noinline)) fg_hit evaluate_again(fg_site_owner *owner, const fg_view *view, fg_target *spare, PyObject **result)
 {
     for (int round = 0; round < MAX_ROUNDS; round++) {
         fg_site *site = owner->site;
         fg_cache_snapshot *snapshot = site == NULL ? NULL : fg_cache_snapshot_take(&site->cache);
         if (snapshot == NULL)
-            return HIT_NONE;
-        hit_result hit = evaluate_any(owner, snapshot, view, spare, result);
-        if (hit == HIT_DONE)
+            return FG_HIT_NONE;
+        fg_hit hit = evaluate_any(owner, snapshot, view, spare, result);
+        if (hit == FG_HIT_DONE)
             return hit;
         fg_cache_snapshot_release_locked(snapshot);
-        if (hit != HIT_AGAIN)
+        if (hit != FG_HIT_AGAIN)
             return hit;
     }
-    return HIT_PLAIN;
+    return FG_HIT_PLAIN;
 }
 
 /* --- misses --- */
@@ -370,12 +306,12 @@ static __attribute__((noinline)) fg_outcome dispatch_miss(fg_site_owner *owner, 
     }
     fg_outcome outcome = st == FG_ERR_PYTHON ? FG_OUTCOME_ERROR : FG_OUTCOME_PLAIN;
     if (st == FG_OK) {
-        hit_result hit = owner->site == site ? evaluate_again(owner, view, spare, result) : HIT_PLAIN;
-        if (hit == HIT_DONE) {
+        fg_hit hit = owner->site == site ? evaluate_again(owner, view, spare, result) : FG_HIT_PLAIN;
+        if (hit == FG_HIT_DONE) {
             outcome = FG_OUTCOME_HIT;
-        } else if (hit == HIT_ERROR) {
+        } else if (hit == FG_HIT_ERROR) {
             outcome = FG_OUTCOME_ERROR;
-        } else if (hit == HIT_NONE && fg_cache_entry_is_valid(&entry->link)) {
+        } else if (hit == FG_HIT_NONE && fg_cache_entry_is_valid(&entry->link)) {
             /* Its description accepts the view and the program does not (or an impure guard changed its mind): it would never be hit. */
             FG_COUNT(SELF_CHECK_FAILED, 1);
             fg_entry_invalidate(entry);
@@ -388,17 +324,17 @@ static __attribute__((noinline)) fg_outcome dispatch_miss(fg_site_owner *owner, 
     return outcome;
 }
 
-static fg_outcome outcome_of(hit_result hit)
+static fg_outcome outcome_of(fg_hit hit)
 {
-    return hit == HIT_DONE ? FG_OUTCOME_HIT : hit == HIT_ERROR ? FG_OUTCOME_ERROR : FG_OUTCOME_PLAIN;
+    return hit == FG_HIT_DONE ? FG_OUTCOME_HIT : hit == FG_HIT_ERROR ? FG_OUTCOME_ERROR : FG_OUTCOME_PLAIN;
 }
 
-static __attribute__((noinline)) fg_outcome dispatch_rest(fg_site_owner *owner, const fg_view *view, hit_result hit, fg_target *spare,
-                                                          PyObject **result)
+__attribute__((noinline)) fg_outcome fg_site_dispatch_rest(fg_site_owner *owner, const fg_view *view, fg_hit hit, fg_target *spare,
+                                                           PyObject **result)
 {
-    if (hit == HIT_AGAIN)
+    if (hit == FG_HIT_AGAIN)
         hit = evaluate_again(owner, view, spare, result);
-    fg_outcome outcome = hit == HIT_NONE && owner->site != NULL ? dispatch_miss(owner, view, spare, result) : outcome_of(hit);
+    fg_outcome outcome = hit == FG_HIT_NONE && owner->site != NULL ? dispatch_miss(owner, view, spare, result) : outcome_of(hit);
     if (spare->func != NULL) {
         Py_CLEAR(spare->func);
     }
@@ -407,22 +343,9 @@ static __attribute__((noinline)) fg_outcome dispatch_rest(fg_site_owner *owner, 
 
 fg_outcome fg_site_dispatch(fg_site_owner *owner, const fg_view *view, PyObject **result)
 {
-    fg_target spare = {0, NULL};
-    fg_cache_snapshot *snapshot = fg_cache_snapshot_peek(&owner->site->cache);
-    hit_result hit = HIT_NONE;
-    if (LIKELY(snapshot != NULL)) {
-        fg_cache_snapshot_retain_locked(snapshot);
-        if (LIKELY(fg_program_max_inputs(snapshot->program) <= FEW_INPUTS)) {
-            PyObject *inputs[FEW_INPUTS + 1];
-            hit = evaluate(owner, snapshot, view, NULL, inputs + 1, &spare, result);
-        } else {
-            hit = evaluate_large(owner, snapshot, view, NULL, &spare, result);
-        }
-        if (LIKELY(hit == HIT_DONE))
-            return FG_OUTCOME_HIT;
-        fg_cache_snapshot_release_locked(snapshot);
-    }
-    return dispatch_rest(owner, view, hit, &spare, result);
+    fg_target spare;
+    fg_hit hit = fg_site_hit(owner, view, &spare, result);
+    return LIKELY(hit == FG_HIT_DONE) ? FG_OUTCOME_HIT : fg_site_dispatch_rest(owner, view, hit, &spare, result);
 }
 
 fg_status fg_site_find(fg_site *site, const fg_view *view, fg_entry **out)

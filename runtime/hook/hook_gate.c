@@ -4,6 +4,7 @@
 #include "runtime/hook/hook_gate.h"
 #include "runtime/base/alloc.h"
 #include "runtime/cpython/frame.h"
+#include "runtime/hook/hook_hit.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -105,24 +106,38 @@ static __attribute__((noinline)) int may_run_traced(void)
     return fg_hook.compile_under_tracing;
 }
 
+enum thread_says { CALL_GOES_ON, CALL_RUNS_PLAIN, CALL_HAS_NO_STACK };
+static __attribute__((noinline)) enum thread_says ask_thread(void)
+{
+    if (fg_stack_left() < STACK_RESERVE)
+        return CALL_HAS_NO_STACK;
+    return fg_thread_traced() && !may_run_traced() ? CALL_RUNS_PLAIN : CALL_GOES_ON;
+}
+
 static PyObject *gate_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     fg_gate *gate = gate_of(self);
-    if (UNLIKELY(fg_stack_left() < STACK_RESERVE))
-        return stack_exhausted(gate);
+    if (UNLIKELY(!fg_thread_is_ordinary(STACK_RESERVE))) {
+        enum thread_says says = ask_thread();
+        if (says != CALL_GOES_ON)
+            return says == CALL_RUNS_PLAIN ? run_plain(gate, args, nargsf, kwnames) : stack_exhausted(gate);
+    }
     if (UNLIKELY(fg_hook.plain | gate->owner.state) && (fg_hook.plain || gate->owner.state == FG_RUN_DISABLED))
         return run_plain(gate, args, nargsf, kwnames);
     if (UNLIKELY((PyObject *)gate->code != ((PyFunctionObject *)gate->func)->func_code) && !prepare_call(gate))
         return run_plain(gate, args, nargsf, kwnames);
-    if (UNLIKELY(gate->always_plain) || (UNLIKELY(fg_thread_traced()) && !may_run_traced()))
+    if (UNLIKELY(gate->always_plain))
         return run_plain(gate, args, nargsf, kwnames);
     if (UNLIKELY(kwnames != NULL) || UNLIKELY(PyVectorcall_NARGS(nargsf) != gate->n_exact))
         return call_bound(gate, args, nargsf, kwnames);
     fg_view view;
+    fg_target spare;
     PyObject *result = NULL;
     make_view(&view, gate, args, gate->n_exact);
-    fg_outcome outcome = fg_site_dispatch(&gate->owner, &view, &result);
-    if (UNLIKELY(outcome == FG_OUTCOME_PLAIN))
+    fg_hit hit = fg_site_hit(&gate->owner, &view, &spare, &result);
+    if (LIKELY(hit == FG_HIT_DONE))
+        return result;
+    if (fg_site_dispatch_rest(&gate->owner, &view, hit, &spare, &result) == FG_OUTCOME_PLAIN)
         return run_plain(gate, args, nargsf, kwnames);
     return result;
 }

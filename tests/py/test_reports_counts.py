@@ -56,9 +56,9 @@ def test_guard_build_time_grows_no_faster_than_the_number_of_values():
         space = {}
         exec(src, space)
         run = cap(space["f"])
-        start = time.perf_counter()
+        start = time.process_time()
         assert run(ZERO, nest)[0] == sum(range(n))
-        return time.perf_counter() - start
+        return time.process_time() - start
     seconds(20)
     small, big = min(seconds(100) for _ in range(3)), seconds(800)
     assert big < small * 8 * 4 + 0.05, (small, big)
