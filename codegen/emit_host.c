@@ -17,6 +17,7 @@
  */
 #include "codegen/emit_private.h"
 
+#include "codegen/super_call.h"
 #include "codegen/traceback.h"
 
 #include <string.h>
@@ -131,19 +132,14 @@ static fg_status reach(fg_host *h, int32_t from)
     return FG_OK;
 }
 
-/* Keyword names and their call are one real instruction: it begins at the names. */
-static bool is_names(const fg_icode *root, int32_t i)
-{
-    return root->instrs[i].op == FG_OP_LOAD_CONST && i + 1 < root->n_instrs && root->instrs[i + 1].op == FG_OP_CALL_KW;
-}
-
 static bool may_break(const fg_icode *root, int32_t i)
 {
     const fg_instr *in = &root->instrs[i];
-    if (is_names(root, i))
+    if (fg_icode_group_start(root, i) != i)
+        return false;
+    if (fg_icode_group_end(root, i) != i)
         return true;
     switch ((fg_cop)in->op) {
-    case FG_OP_CALL_KW: return false;
     case FG_OP_RESUME:
     case FG_OP_JUMP:
     case FG_OP_PUSH_EXC_INFO:
@@ -269,7 +265,7 @@ static fg_status emit_dispatch(fg_host *h)
     for (int32_t i = 0; i < h->root->n_instrs; i++) {
         tests[i] = -1;
         if (!h->reached[i] || h->exc_depth[i] != 0 || !may_break(h->root, i) ||
-            (n_arms >= MAX_ARMS && !h->is_breaker[i] && !is_names(h->root, i)))
+            (n_arms >= MAX_ARMS && !h->is_breaker[i] && fg_icode_group_end(h->root, i) == i))
             continue;
         PyObject *id = fg_emit_own(e, PyLong_FromLong(i + 1));
         if (id == NULL)
@@ -318,6 +314,49 @@ fail:
     return st;
 }
 
+/* super() finds the class and the first argument in the slots that the user's own frame would have: here they are named. */
+static fg_status emit_super(fg_host *h, int32_t i)
+{
+    fg_emit_state *e = h->e;
+    const fg_instr *cell = &h->root->instrs[i], *first = cell + 1;
+    fg_status st;
+    PyObject *function = fg_emit_own(e, fg_super_function()), *cell_slot = fg_emit_own(e, PyLong_FromLong(e->slot_map[cell->arg])),
+             *first_slot = fg_emit_own(e, PyLong_FromLong(e->slot_map[first->arg]));
+    if (function == NULL || cell_slot == NULL || first_slot == NULL)
+        return FG_ERR_PYTHON;
+    FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, function));
+    FG_TRY(fg_emit_op(e, FG_OP_SWAP, 2, NULL));
+    FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, cell_slot));
+    FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, first_slot));
+    FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, first->op == FG_OP_LOAD_DEREF ? Py_True : Py_False));
+    return fg_emit_op(e, FG_OP_CALL, 4, NULL);
+fail:
+    return st;
+}
+
+static fg_status emit_copy(fg_host *h, const fg_instr *in)
+{
+    fg_emit_state *e = h->e;
+    fg_status st = fg_emit_op(e, in->op == FG_OP_LOAD_METHOD ? FG_OP_LOAD_ATTR : (fg_cop)in->op, in->arg, in->obj);
+    if (st != FG_OK)
+        return st;
+    fg_instr *copy = &e->out[e->n_out - 1];
+    copy->flags = in->flags;
+    switch ((fg_cop)in->op) {
+    case FG_OP_LOAD_FAST:
+    case FG_OP_STORE_FAST:
+    case FG_OP_DELETE_FAST:
+    case FG_OP_LOAD_FAST_AND_CLEAR:
+    case FG_OP_LOAD_DEREF:
+    case FG_OP_STORE_DEREF:
+    case FG_OP_DELETE_DEREF:
+    case FG_OP_MAKE_CELL:
+    case FG_OP_LOAD_FROM_DICT_OR_DEREF: copy->arg = e->slot_map[in->arg]; break;
+    default: break;
+    }
+    return FG_OK;
+}
+
 static fg_status emit_body(fg_host *h)
 {
     fg_emit_state *e = h->e;
@@ -345,20 +384,11 @@ static fg_status emit_body(fg_host *h)
             continue; /* rule 4: the assembler finds a form of the call that needs no NULL below */
         e->where = in;
         e->handler = in->handler >= 0 ? handler_of[in->handler] : -1;
-        FG_TRY(fg_emit_op(e, in->op == FG_OP_LOAD_METHOD ? FG_OP_LOAD_ATTR : (fg_cop)in->op, in->arg, in->obj));
-        fg_instr *copy = &e->out[e->n_out - 1];
-        copy->flags = in->flags;
-        switch ((fg_cop)in->op) {
-        case FG_OP_LOAD_FAST:
-        case FG_OP_STORE_FAST:
-        case FG_OP_DELETE_FAST:
-        case FG_OP_LOAD_FAST_AND_CLEAR:
-        case FG_OP_LOAD_DEREF:
-        case FG_OP_STORE_DEREF:
-        case FG_OP_DELETE_DEREF:
-        case FG_OP_MAKE_CELL:
-        case FG_OP_LOAD_FROM_DICT_OR_DEREF: copy->arg = e->slot_map[in->arg]; break;
-        default: break;
+        if (h->root->instrs[fg_icode_group_end(h->root, i)].op == FG_OP_CALL_SUPER) {
+            FG_TRY(emit_super(h, i));
+            i = fg_icode_group_end(h->root, i);
+        } else {
+            FG_TRY(emit_copy(h, in));
         }
         bool wants_stub = h->is_breaker[i];
         if (in->target >= 0) {
@@ -403,6 +433,10 @@ static fg_status restore_frame(fg_emit_state *e)
     const fg_ir_exit *exit = &e->ir->exit;
     fg_status st;
     Py_ssize_t n = PyTuple_GET_SIZE(e->ir->root->code->co_localsplusnames);
+    /* locals() takes a cell for a value until it sees that the frame has made it, so each is made here before the real one is put in its place */
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (kind_of(e->ir->root->code, i) & KIND_CELL)
+            FG_TRY(fg_emit_op(e, FG_OP_MAKE_CELL, e->slot_map[i], NULL));
     for (Py_ssize_t i = 0; i < n; i++) {
         if (exit->slots[i] == FG_REG_NONE || (kind_of(e->ir->root->code, i) & KIND_FREE))
             continue;
@@ -449,7 +483,7 @@ fg_status fg_emit_host(fg_emit_state *e)
     int32_t calls = 0;
     for (int32_t i = 0; i < root->n_instrs; i++)
         if (h.reached[i] && h.exc_depth[i] == 0 && may_break(root, i)) {
-            int32_t at = is_names(root, i) ? i + 1 : i; /* the stub stands behind the call */
+            int32_t at = fg_icode_group_end(root, i); /* the stub stands behind the call */
             h.is_breaker[at] = i == e->ir->exit.pc || e->input->maker->is_known_break(e->input->maker->context, i) ||
                                (is_call(&root->instrs[at]) && calls++ < MAX_STUBS / 2);
         }

@@ -265,7 +265,7 @@ static PyObject *chain_call(PyObject *object, PyObject *args, PyObject *kwargs)
         PyErr_SetString(PyExc_SystemError, "framegate: a graph break cannot be resumed, its function is gone");
         return NULL;
     }
-    return fg_chain_run(self->table, (int32_t)pc, (PyFunctionObject *)func, fg_frame_slots(frame), self->slot_map, self->n_slots, stack);
+    return fg_chain_run(self->table, (int32_t)pc, (PyFunctionObject *)func, frame, self->slot_map, self->n_slots, stack);
 }
 
 static void chain_dealloc(PyObject *object)

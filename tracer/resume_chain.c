@@ -10,6 +10,39 @@ static bool is_free_slot(PyCodeObject *code, int32_t i)
     return ((unsigned char *)PyBytes_AS_STRING(code->co_localspluskinds))[i] & KIND_FREE;
 }
 
+/* The one input is a list of the values; it is emptied as soon as they are in the frame, so that they die where they die in plain Python. */
+static fg_status take_values(fg_ir *ir, const uint8_t *bound, int32_t n_slots, int32_t depth)
+{
+    static PyObject *clear;
+    int32_t n = depth;
+    for (int32_t i = 0; i < n_slots; i++)
+        n += bound[i];
+    for (int32_t i = 0; i < n_slots; i++)
+        ir->exit.slots[i] = FG_REG_NONE;
+    if (clear == NULL && (clear = PyUnicode_InternFromString("clear")) == NULL)
+        return FG_ERR_PYTHON;
+    fg_reg list = fg_ir_reg_add(ir, FG_REG_INPUT, Py_None);
+    if (list == FG_REG_NONE)
+        return FG_ERR_NOMEM;
+    ir->regs[list].index = ir->n_inputs++;
+    fg_step *unpack = fg_ir_step_add(ir, FG_STEP_UNPACK, &list, 1, n);
+    if (unpack == NULL)
+        return FG_ERR_NOMEM;
+    unpack->flags = FG_SF_EFFECT;
+    fg_reg next = unpack->result;
+    fg_step *empty = fg_ir_step_add(ir, FG_STEP_CALL_METHOD, &list, 1, 1);
+    if (empty == NULL)
+        return FG_ERR_NOMEM;
+    empty->flags = FG_SF_EFFECT;
+    empty->name = clear;
+    for (int32_t i = 0; i < n_slots + depth; i++)
+        if (i >= n_slots)
+            ir->exit.stack[i - n_slots] = next++;
+        else if (bound[i])
+            ir->exit.slots[i] = next++;
+    return FG_OK;
+}
+
 static fg_status build(fg_resume_table *table, int32_t pc, const uint8_t *bound, int32_t n_slots, int32_t depth, PyCodeObject **out)
 {
     fg_arena arena;
@@ -25,15 +58,8 @@ static fg_status build(fg_resume_table *table, int32_t pc, const uint8_t *bound,
     st = FG_ERR_NOMEM;
     if (ir.exit.slots == NULL || ir.exit.stack == NULL)
         goto fail;
-    for (int32_t i = 0; i < n_slots + depth; i++) {
-        fg_reg *to = i < n_slots ? &ir.exit.slots[i] : &ir.exit.stack[i - n_slots];
-        *to = FG_REG_NONE;
-        if (i < n_slots && !bound[i])
-            continue;
-        if ((*to = fg_ir_reg_add(&ir, FG_REG_INPUT, Py_None)) == FG_REG_NONE)
-            goto fail;
-        ir.regs[*to].index = ir.n_inputs++;
-    }
+    if ((st = take_values(&ir, bound, n_slots, depth)) != FG_OK)
+        goto fail;
     fg_resume_maker maker;
     fg_resume_maker_init(table, &maker);
     fg_emit_input input = {.ir = &ir, .maker = &maker};
@@ -69,34 +95,46 @@ static PyCodeObject *chain_code(fg_resume_table *table, int32_t pc, const uint8_
     return code;
 }
 
-PyObject *fg_chain_run(fg_resume_table *table, int32_t pc, PyFunctionObject *func, PyObject **fast, const int16_t *slot_map,
+PyObject *fg_chain_run(fg_resume_table *table, int32_t pc, PyFunctionObject *func, fg_frame *frame, const int16_t *slot_map,
                        int32_t n_slots, PyObject *stack)
 {
-    int32_t depth = (int32_t)PyTuple_GET_SIZE(stack), n = 0;
+    PyObject **fast = fg_frame_slots(frame);
+    int32_t depth = (int32_t)PyTuple_GET_SIZE(stack);
     uint8_t *bound = PyMem_Calloc((size_t)n_slots + 1, 1);
-    PyObject **args = PyMem_Calloc((size_t)(n_slots + depth) + 1, sizeof *args), *result = NULL;
-    if (bound == NULL || args == NULL) {
-        PyErr_NoMemory();
+    PyObject *values = PyList_New(0), *target = NULL, *result = NULL;
+    if (bound == NULL || values == NULL)
         goto done;
+    for (int32_t i = 0; i < n_slots; i++) {
+        bound[i] = !is_free_slot(table->code, i) && fast[slot_map[i]] != NULL;
+        if (bound[i] && PyList_Append(values, fast[slot_map[i]]) < 0)
+            goto done;
     }
-    for (int32_t i = 0; i < n_slots; i++)
-        if ((bound[i] = !is_free_slot(table->code, i) && fast[slot_map[i]] != NULL))
-            args[n++] = Py_NewRef(fast[slot_map[i]]);
-    for (int32_t i = depth - 1; i >= 0; i--)
-        args[n++] = Py_NewRef(PyTuple_GET_ITEM(stack, i)); /* it came top first */
+    for (int32_t i = depth - 1; i >= 0; i--) /* it came top first */
+        if (PyList_Append(values, PyTuple_GET_ITEM(stack, i)) < 0)
+            goto done;
     fg_resume_note_break(table, pc);
     PyCodeObject *code = chain_code(table, pc, bound, n_slots, depth);
-    PyObject *target = code ? PyFunction_New((PyObject *)code, func->func_globals) : NULL;
-    if (target != NULL && PyTuple_GET_SIZE(code->co_localsplusnames) && func->func_closure != NULL &&
+    target = code ? PyFunction_New((PyObject *)code, func->func_globals) : NULL;
+    if (target == NULL)
+        goto done;
+    Py_XSETREF(((PyFunctionObject *)target)->func_builtins, Py_NewRef(func->func_builtins));
+    if (PyTuple_GET_SIZE(code->co_localsplusnames) && func->func_closure != NULL &&
         PyCode_GetNumFree(code) == PyTuple_GET_SIZE(func->func_closure) && PyFunction_SetClosure(target, func->func_closure) < 0)
-        Py_CLEAR(target);
-    if (target != NULL)
-        result = PyObject_Vectorcall(target, args, (size_t)n, NULL);
-    Py_XDECREF(target);
+        goto done;
+    for (int32_t i = 0; i < n_slots; i++) /* this frame has only to return what the next one gives */
+        if (bound[i])
+            fg_frame_slot_set(frame, slot_map[i], NULL);
+    for (int32_t i = 0; i < depth; i++) { /* a segment made the tuple, nobody else has seen it */
+        PyObject *moved = PyTuple_GET_ITEM(stack, i);
+        PyTuple_SET_ITEM(stack, i, Py_NewRef(Py_None));
+        Py_DECREF(moved);
+    }
+    result = PyObject_Vectorcall(target, &values, 1, NULL);
 done:
-    for (int32_t i = 0; args != NULL && i < n; i++)
-        Py_DECREF(args[i]);
+    if (result == NULL && !PyErr_Occurred())
+        PyErr_NoMemory();
+    Py_XDECREF(target);
+    Py_XDECREF(values);
     PyMem_Free(bound);
-    PyMem_Free(args);
     return result;
 }

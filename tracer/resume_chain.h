@@ -1,10 +1,11 @@
 /* Purpose:   the resume table's layout, and the run of a chain: a host that starts at a given instruction of a running frame.
- * Model:     a chain's host has no steps: its inputs are the frame's bound locals and the stack. Hosts are kept per (instruction, bound locals).
+ * Model:     a chain's host has no steps of the user: it takes the frame's bound locals and the stack out of a list. Hosts are kept per (instruction, bound locals).
  * Threading: the GIL is held.
  */
 #ifndef FG_TRACER_RESUME_CHAIN_H
 #define FG_TRACER_RESUME_CHAIN_H
 
+#include "runtime/cpython/frame.h"
 #include "tracer/resume.h"
 
 struct fg_resume_table {
@@ -20,7 +21,8 @@ struct fg_resume_table {
     FG_OWNED PyObject *chains; /* dict: (pc, bound bytes) -> code object; NULL until needed */
 };
 
-FG_NEW PyObject *fg_chain_run(fg_resume_table *table, int32_t pc, PyFunctionObject *func, PyObject **fast, const int16_t *slot_map,
+/* frame: the host that runs out of arms; its locals and what is in `stack` move on. */
+FG_NEW PyObject *fg_chain_run(fg_resume_table *table, int32_t pc, PyFunctionObject *func, fg_frame *frame, const int16_t *slot_map,
                               int32_t n_slots, PyObject *stack);
 
 #endif

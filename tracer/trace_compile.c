@@ -27,7 +27,12 @@ static double seconds_now(void)
 
 static PyObject *package(const char *module, const char *name)
 {
-    PyObject *m = PyImport_ImportModule(module), *object = m ? PyObject_GetAttrString(m, name) : NULL;
+    /* an import statement's way goes by the running function's builtins, which a program may have replaced */
+    PyObject *key = PyUnicode_FromString(module), *m = key ? PyImport_GetModule(key) : NULL;
+    Py_XDECREF(key);
+    if (m == NULL && !PyErr_Occurred())
+        m = PyImport_ImportModule(module);
+    PyObject *object = m ? PyObject_GetAttrString(m, name) : NULL;
     Py_XDECREF(m);
     return object;
 }
@@ -111,12 +116,8 @@ static fg_flow exit_break(fg_trace *t)
     fg_ir_exit *exit = &t->ir.exit;
     exit->is_break = 1;
     exit->value = FG_REG_NONE;
-    exit->pc = f->pc;
-    exit->depth = f->sp;
-    if (f->icode->instrs[f->pc].op == FG_OP_CALL_KW) { /* with the keyword names before it, it is one instruction of the host */
-        exit->pc--;
-        exit->depth--;
-    }
+    exit->pc = fg_icode_group_start(f->icode, f->pc);
+    exit->depth = f->sp - (f->pc - exit->pc); /* each instruction of a group before its call pushes one value */
     exit->slots = fg_arena_alloc(&t->arena, (size_t)(f->n_locals + 1) * sizeof *exit->slots);
     exit->stack = fg_arena_alloc(&t->arena, (size_t)(f->sp + 1) * sizeof *exit->stack);
     if (exit->slots == NULL || exit->stack == NULL)

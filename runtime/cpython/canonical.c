@@ -191,3 +191,22 @@ int fg_instr_reach(const fg_instr *instr)
     default: return fg_instr_shape(instr, 0).pops;
     }
 }
+
+static int is_super(const fg_icode *icode, int32_t i)
+{
+    return i >= 2 && i < icode->n_instrs && icode->instrs[i].op == FG_OP_CALL_SUPER && icode->instrs[i].arg == 0;
+}
+
+int32_t fg_icode_group_end(const fg_icode *icode, int32_t i)
+{
+    if (icode->instrs[i].op == FG_OP_LOAD_CONST && i + 1 < icode->n_instrs && icode->instrs[i + 1].op == FG_OP_CALL_KW)
+        return i + 1;
+    return is_super(icode, i + 2) ? i + 2 : is_super(icode, i + 1) ? i + 1 : i;
+}
+
+int32_t fg_icode_group_start(const fg_icode *icode, int32_t i)
+{
+    if (icode->instrs[i].op == FG_OP_CALL_KW)
+        return i - 1;
+    return is_super(icode, i) ? i - 2 : is_super(icode, i + 1) ? i - 1 : i;
+}

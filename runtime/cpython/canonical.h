@@ -65,6 +65,11 @@ fg_status fg_decode(PyCodeObject *code, fg_icode **out);
 void fg_icode_retain(fg_icode *icode);
 void fg_icode_release(fg_icode *icode);
 
+/* Keyword names with their call, and the arguments that super() finds by itself with its call, are one instruction of the interpreter: first and last
+ * canonical instruction of the group that i belongs to (i itself, if it stands alone). Control goes only to the first. */
+int32_t fg_icode_group_start(const fg_icode *icode, int32_t i);
+int32_t fg_icode_group_end(const fg_icode *icode, int32_t i);
+
 /* What the assembler needs. Objects are borrowed for the call. Instruction objs are constants and names; the assembler makes the tables
  * (constants are told apart by exact type and bits, and by identity for all that is not an exact builtin scalar or tuple of such). */
 typedef struct fg_asm {
