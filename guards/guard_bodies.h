@@ -63,6 +63,8 @@ static inline int fg_truth_of(PyObject *v)
         return PyLong_Type.tp_as_number->nb_bool(v);
     if (type == &PyFloat_Type)
         return PyFloat_AS_DOUBLE(v) != 0.0;
+    if (type == &PyComplex_Type)
+        return PyComplex_Type.tp_as_number->nb_bool(v);
     if (type == &PyUnicode_Type)
         return PyUnicode_GET_LENGTH(v) != 0;
     if (type == &PyBytes_Type || type == &PyTuple_Type || type == &PyList_Type)

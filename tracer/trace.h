@@ -85,6 +85,7 @@ typedef struct fg_vitem {
 typedef struct fg_vmap {
     fg_vitem *items;
     int32_t n, cap;
+    int32_t n_removed; /* so far: an iterator does not go on over what was taken out and put in again */
 } fg_vmap;
 
 struct fg_value {

@@ -3,6 +3,7 @@
  * What the rules find on a class is a fact about the class (`type_lookup`), what they find in the instance is one about the instance; a name that
  * must not be there is a fact too. Stores are emitted as STORE_ATTR and remembered in the object's overlay.
  */
+#include "runtime/cpython/dict.h"
 #include "runtime/cpython/frame.h"
 #include "tracer/trace_python.h"
 
@@ -176,7 +177,11 @@ static fg_flow instance_read(fg_trace *t, fg_value *o, PyObject *name, fg_value 
     *out = NULL;
     if (o->is_complete || o->node == FG_NODE_NONE || !fg_type_has_instance_dict(o->type))
         return FG_FLOW_OK;
-    PyObject *real = fg_instance_attr(o->real, name);
+    PyObject *real = NULL;
+    Py_hash_t hash = PyObject_Hash(name);
+    if (fg_attr_find(o->real, name, hash, &real) == FG_FIND_UNDECIDED)
+        return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of a %s with attribute names that are no plain strings", name,
+                        o->type->tp_name);
     if (real == NULL) {
         FG_DO(fg_guard(t, FG_GUARD_ATTR_LACKS, o->node, name, 0, 0));
         return FG_FLOW_OK;
@@ -184,7 +189,7 @@ static fg_flow instance_read(fg_trace *t, fg_value *o, PyObject *name, fg_value 
     if ((*out = fg_value_lazy(t, FG_ACC_INSTANCE_ATTR, o->node, name, 0, real)) == NULL)
         return FG_FLOW_ERROR;
     FG_DO(fg_rely_on(t, *out));
-    return fg_map_set(t, &o->map, name, PyObject_Hash(name), *out, 0);
+    return fg_map_set(t, &o->map, name, hash, *out, 0);
 }
 
 /* Attribute of an instance. getter: where a property's getter goes (NULL: properties are a break). *out NULL and no getter: absent. */
@@ -197,12 +202,12 @@ static fg_flow instance_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value 
     }
     fg_value *type, *found;
     FG_DO(fg_object_type(t, o, &type));
-    if (name == fg_names.s_class) {
-        *out = type;
-        return FG_FLOW_OK;
-    }
     FG_DO(check_generic_read(t, type, o->type));
     FG_DO(fg_type_lookup(t, type, o->type, name, &found));
+    if (found != NULL && found->real == fg_names.object_class) {
+        *out = type;
+        return fg_look(t, &found);
+    }
     if (found != NULL) {
         PyTypeObject *dtype = Py_TYPE(found->real);
         if (dtype->tp_descr_set != NULL) {

@@ -153,8 +153,10 @@ static fg_flow runtime_type(fg_trace *t, fg_value *v, PyTypeObject **type)
     return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "the type is only known at run time");
 }
 
-static fg_flow is_instance(fg_trace *t, PyTypeObject *type, fg_value *cls, bool *yes)
+static fg_flow is_instance(fg_trace *t, PyTypeObject *type, fg_value *cls, int depth, bool *yes)
 {
+    if (depth > 8) /* plain Python counts this as recursion */
+        return fg_break(t, FG_BREAK_RECURSION, "isinstance with tuples nested deep");
     FG_DO(fg_look(t, &cls));
     if (cls->kind == FG_V_TUPLE || (cls->kind == FG_V_CONST && PyTuple_CheckExact(cls->real))) {
         fg_value **items;
@@ -162,7 +164,7 @@ static fg_flow is_instance(fg_trace *t, PyTypeObject *type, fg_value *cls, bool 
         FG_DO(fg_iterate(t, cls, &items, &n));
         *yes = false;
         for (int32_t i = 0; i < n && !*yes; i++)
-            FG_DO(is_instance(t, type, items[i], yes));
+            FG_DO(is_instance(t, type, items[i], depth + 1, yes));
         return FG_FLOW_OK;
     }
     if (cls->kind != FG_V_CONST || !PyType_Check(cls->real))
@@ -186,7 +188,15 @@ static fg_flow b_isinstance(fg_trace *t, const fg_bargs *a, fg_value **out)
     PyTypeObject *type;
     bool yes;
     FG_DO(runtime_type(t, a->v[0], &type));
-    FG_DO(is_instance(t, type, a->v[1], &yes));
+    FG_DO(is_instance(t, type, a->v[1], 0, &yes));
+    if (!yes && fg_py_type_lookup(type, fg_names.s_class) != fg_names.object_class)
+        return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "isinstance of a %s, which says what its class is", type->tp_name);
+    if (!yes && a->v[0]->kind == FG_V_OBJECT) {
+        fg_value *of, *found;
+        FG_DO(fg_object_type(t, a->v[0], &of));
+        FG_DO(fg_type_lookup(t, of, type, fg_names.s_class, &found));
+        FG_DO(fg_look(t, &found));
+    }
     return give_bool(t, yes, out);
 }
 
@@ -340,8 +350,14 @@ static fg_flow b_reversed(fg_trace *t, const fg_bargs *a, fg_value **out)
     if (v->kind != FG_V_LIST && v->kind != FG_V_TUPLE &&
         !(v->kind == FG_V_CONST && (PyTuple_CheckExact(v->real) || v->type == &PyRange_Type)))
         return unsupported(t, a);
+    if (v->type == &PyRange_Type) {
+        PyObject *slice = fg_own(t, PySlice_New(NULL, NULL, fg_own(t, PyLong_FromLong(-1))));
+        PyObject *backwards = slice ? fg_own(t, PyObject_GetItem(v->real, slice)) : NULL;
+        fg_value *range = backwards ? fg_value_const(t, backwards) : NULL;
+        return range ? fg_iter_new(t, range, out) : FG_FLOW_ERROR;
+    }
     FG_DO(fg_iterate(t, v, &items, &n));
-    FG_DO(new_iter(t, FG_ITER_REVERSED, &PyReversed_Type, out));
+    FG_DO(new_iter(t, FG_ITER_REVERSED, v->kind == FG_V_LIST ? &PyListRevIter_Type : &PyReversed_Type, out));
     (*out)->a = v->kind == FG_V_CONST ? fg_value_seq(t, FG_V_TUPLE, items, n) : v;
     (*out)->index = n - 1;
     return (*out)->a ? FG_FLOW_OK : FG_FLOW_ERROR;

@@ -12,6 +12,8 @@ fg_flow fg_call_class(fg_trace *t, fg_value *f, PyTypeObject *type, fg_value **a
         fg_reg *regs = fg_arena_alloc(&t->arena, (size_t)(n + 1) * sizeof *regs), reg;
         if (regs == NULL)
             return fg_nomem();
+        if (!fg_py_is_simple_exception(type, kwnames))
+            return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%s(), which looks at its arguments", type->tp_name);
         FG_DO(fg_materialise(t, f, &regs[0]));
         for (int32_t i = 0; i < n; i++)
             FG_DO(fg_materialise(t, args[i], &regs[i + 1]));
@@ -21,7 +23,7 @@ fg_flow fg_call_class(fg_trace *t, fg_value *f, PyTypeObject *type, fg_value **a
     if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || (type->tp_flags & Py_TPFLAGS_IS_ABSTRACT))
         return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%s()", type->tp_name);
     FG_DO(fg_type_lookup(t, f, type, fg_names.s_new, &found));
-    if (found == NULL || found->real != fg_names.object_new || type->tp_new == NULL)
+    if (found == NULL || found->real != fg_names.object_new || type->tp_new != PyBaseObject_Type.tp_new)
         return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "class %s, which has its own __new__", type->tp_name);
     FG_DO(fg_look(t, &found));
     FG_DO(fg_type_lookup(t, f, type, fg_names.s_del, &found));

@@ -74,7 +74,7 @@ fg_flow fg_dict_load(fg_trace *t, fg_value *dict)
     PyObject *keys = PyTuple_New(n);
     if (keys == NULL || fg_own(t, keys) == NULL)
         return FG_FLOW_ERROR;
-    fg_vmap map = {0};
+    fg_vmap map = {.n_removed = dict->map.n_removed};
     fg_dict_iter it = {0};
     PyObject *key, *real;
     while (at < n && fg_dict_next(dict->real, &it, &key, &real)) {

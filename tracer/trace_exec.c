@@ -321,6 +321,25 @@ static fg_flow give_bool(fg_trace *t, fg_tframe *f, int32_t n, bool yes)
     return give(t, f, n, fg_value_const(t, yes ? Py_True : Py_False));
 }
 
+/* What a resumed frame had at the start is held until its segment ends. What may have a finalizer, or may hold something that has, is deleted by the frame
+ * itself: alone or as a part of what was made since. */
+static fg_flow check_delete(fg_trace *t, fg_value *v, int depth)
+{
+    if (v == NULL)
+        return FG_FLOW_OK;
+    FG_DO(fg_look(t, &v));
+    if (v->kind == FG_V_SCALAR || v->kind == FG_V_CONST || v->kind == FG_V_TENSOR)
+        return FG_FLOW_OK;
+    if (v->node != FG_NODE_NONE || v->acc >= 0 || depth > 3)
+        return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "del of a %s that lived before", v->type ? v->type->tp_name : "run-time object");
+    for (int32_t i = 0; i < v->n && v->items != NULL; i++)
+        FG_DO(check_delete(t, v->items[i], depth + 1));
+    for (int32_t i = 0; i < v->map.n; i++)
+        FG_DO(check_delete(t, v->map.items[i].value, depth + 1));
+    FG_DO(check_delete(t, v->kind == FG_V_CELL || v->kind == FG_V_ITER ? v->a : NULL, depth + 1));
+    return FG_FLOW_OK;
+}
+
 /* One instruction. *value is set and the root frame's return is reported by *returned. */
 static fg_flow step(fg_trace *t, bool *returned, fg_value **value)
 {
@@ -343,8 +362,10 @@ static fg_flow step(fg_trace *t, bool *returned, fg_value **value)
         FG_DO(drop(t, 1));
         break;
     case FG_OP_DELETE_FAST:
-        if (f->locals[in->arg] == NULL)
+        if ((v = f->locals[in->arg]) == NULL || (v->kind == FG_V_LAZY && v->real == NULL))
             return fg_break(t, FG_BREAK_RAISES, "unbound local variable");
+        if (f == t->root && t->ir.start_pc >= 0)
+            FG_DO(check_delete(t, v, 0));
         FG_SET(t, f->locals[in->arg], NULL);
         break;
     case FG_OP_LOAD_DEREF:

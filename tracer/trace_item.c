@@ -322,15 +322,16 @@ fg_flow fg_delete_subscr(fg_trace *t, fg_value *o, fg_value *k)
 
 static bool has_default_eq(const fg_value *v)
 {
-    return v->kind == FG_V_FUNC || v->kind == FG_V_CELL ||
-           (v->kind == FG_V_OBJECT && v->type->tp_richcompare == PyBaseObject_Type.tp_richcompare);
+    return v->kind == FG_V_FUNC || (v->kind == FG_V_OBJECT && v->type->tp_richcompare == PyBaseObject_Type.tp_richcompare);
 }
 
-fg_flow fg_equal(fg_trace *t, fg_value *a, fg_value *b, bool *equal)
+static fg_flow equal_at(fg_trace *t, fg_value *a, fg_value *b, int depth, bool *equal)
 {
     FG_DO(fg_look(t, &a));
     FG_DO(fg_look(t, &b));
     *equal = false;
+    if (depth > 60) /* plain Python counts this as recursion */
+        return fg_break(t, FG_BREAK_TOO_LONG, "comparison of values nested deep");
     if ((a->kind == FG_V_SCALAR || a->kind == FG_V_CONST) && (b->kind == FG_V_SCALAR || b->kind == FG_V_CONST)) {
         FG_DO(fg_concrete(t, a));
         FG_DO(fg_concrete(t, b));
@@ -361,7 +362,7 @@ fg_flow fg_equal(fg_trace *t, fg_value *a, fg_value *b, bool *equal)
         if (a->n != b->n)
             return FG_FLOW_OK;
         for (int32_t i = 0; i < a->n; i++) {
-            FG_DO(fg_equal(t, a->items[i], b->items[i], equal));
+            FG_DO(equal_at(t, a->items[i], b->items[i], depth + 1, equal));
             if (!*equal)
                 return FG_FLOW_OK;
         }
@@ -379,7 +380,7 @@ fg_flow fg_equal(fg_trace *t, fg_value *a, fg_value *b, bool *equal)
                 *equal = false;
                 return FG_FLOW_OK;
             }
-            FG_DO(fg_equal(t, a->map.items[i].value, other->value, equal));
+            FG_DO(equal_at(t, a->map.items[i].value, other->value, depth + 1, equal));
             if (!*equal)
                 return FG_FLOW_OK;
         }
@@ -387,6 +388,16 @@ fg_flow fg_equal(fg_trace *t, fg_value *a, fg_value *b, bool *equal)
         return FG_FLOW_OK;
     }
     if (has_default_eq(a) && has_default_eq(b)) {
+        fg_value *type, *unused;
+        for (int i = 0; i < 2; i++) {
+            fg_value *v = i ? b : a;
+            if (v->kind != FG_V_OBJECT)
+                continue;
+            FG_DO(fg_object_type(t, v, &type));
+            FG_DO(fg_type_lookup(t, type, v->type, fg_names.s_eq, &unused)); /* a class may grow one */
+            if (unused != NULL)
+                FG_DO(fg_look(t, &unused));
+        }
         int same;
         bool known;
         FG_DO(fg_same_object(t, a, b, &same, &known));
@@ -401,7 +412,7 @@ fg_flow fg_equal(fg_trace *t, fg_value *a, fg_value *b, bool *equal)
         !(b->kind == FG_V_CONST && (PyTuple_CheckExact(b->real) || PyFrozenSet_CheckExact(b->real))))
         return FG_FLOW_OK; /* builtins of different kinds are never equal */
     if (a->kind == FG_V_TUPLE && b->kind == FG_V_CONST && PyTuple_CheckExact(b->real))
-        return fg_equal(t, b, a, equal);
+        return equal_at(t, b, a, depth + 1, equal);
     if (a->kind == FG_V_CONST && PyTuple_CheckExact(a->real) && b->kind == FG_V_TUPLE) {
         if (PyTuple_GET_SIZE(a->real) != b->n)
             return FG_FLOW_OK;
@@ -409,7 +420,7 @@ fg_flow fg_equal(fg_trace *t, fg_value *a, fg_value *b, bool *equal)
             fg_value *part = fg_value_const(t, PyTuple_GET_ITEM(a->real, i));
             if (part == NULL)
                 return FG_FLOW_ERROR;
-            FG_DO(fg_equal(t, part, b->items[i], equal));
+            FG_DO(equal_at(t, part, b->items[i], depth + 1, equal));
             if (!*equal)
                 return FG_FLOW_OK;
         }
@@ -418,6 +429,11 @@ fg_flow fg_equal(fg_trace *t, fg_value *a, fg_value *b, bool *equal)
     }
     return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "comparison of %s and %s", a->type ? a->type->tp_name : "a run-time object",
                     b->type ? b->type->tp_name : "a run-time object");
+}
+
+fg_flow fg_equal(fg_trace *t, fg_value *a, fg_value *b, bool *equal)
+{
+    return equal_at(t, a, b, 0, equal);
 }
 
 fg_flow fg_contains(fg_trace *t, fg_value *item, fg_value *o, bool *found)

@@ -59,7 +59,9 @@ fg_flow fg_iter_new(fg_trace *t, fg_value *o, fg_value **out)
             if (!fg_is_fold_const(o->real))
                 return fg_break(t, FG_BREAK_ITERATOR, "iteration over %s", o->type->tp_name);
             FG_DO(const_items(t, o->real, &seq));
-            return iter_over(t, FG_ITER_SEQ, seq, out);
+            FG_DO(iter_over(t, FG_ITER_SEQ, seq, out));
+            (*out)->b = o; /* what it is an iterator of at run time */
+            return FG_FLOW_OK;
         }
         return fg_break(t, FG_BREAK_ITERATOR, "iteration over %s", o->type->tp_name);
     case FG_V_TENSOR: {
@@ -88,15 +90,13 @@ fg_flow fg_iter_new(fg_trace *t, fg_value *o, fg_value **out)
 static fg_flow next_item(fg_trace *t, fg_value *it, fg_value **out)
 {
     fg_value *dict = it->a;
-    if (dict->map.n != it->n)
-        return fg_break(t, FG_BREAK_RAISES, "dictionary changed size during iteration");
+    if (dict->map.n != it->n || dict->map.n_removed != it->map.n_removed)
+        return fg_break(t, FG_BREAK_RAISES, "dictionary changed during iteration");
     if (it->index >= it->n) {
         *out = NULL;
         return FG_FLOW_OK;
     }
     fg_vitem *item = &dict->map.items[it->index];
-    if (item->key != it->map.items[it->index].key)
-        return fg_break(t, FG_BREAK_RAISES, "dictionary keys changed during iteration");
     fg_value *key = item->keyval ? item->keyval : fg_value_const(t, item->key);
     if (key == NULL)
         return FG_FLOW_ERROR;
@@ -213,7 +213,9 @@ fg_flow fg_iter_next(fg_trace *t, fg_value *it, fg_value **out)
         return FG_FLOW_OK;
     }
     FG_DO(advance(t, it, out));
-    if (*out == NULL)
+    bool asks_others = it->iter_kind == FG_ITER_ENUMERATE || it->iter_kind == FG_ITER_ZIP || it->iter_kind == FG_ITER_MAP ||
+                       it->iter_kind == FG_ITER_FILTER; /* each time again */
+    if (*out == NULL && !asks_others)
         FG_SET(t, it->is_complete, 1);
     return FG_FLOW_OK;
 }
@@ -227,40 +229,54 @@ static fg_flow call_const(fg_trace *t, PyObject *callable, const fg_reg *args, i
     return fg_emit(t, FG_STEP_CALL, 0, 0, NULL, NULL, regs, n + 1, out);
 }
 
+/* An iterator that is exhausted has let go of its sequence: it becomes one over an empty sequence of the same type. */
+static fg_flow empty_sequence(fg_trace *t, const fg_value *of, fg_value **out)
+{
+    PyTypeObject *type = of->kind == FG_V_LIST ? &PyList_Type : of->kind == FG_V_TUPLE ? &PyTuple_Type : of->type;
+    if (type == &PyList_Type)
+        return (*out = fg_value_seq(t, FG_V_LIST, NULL, 0)) ? FG_FLOW_OK : FG_FLOW_ERROR;
+    PyObject *empty = type == &PyRange_Type ? PyObject_CallFunction((PyObject *)type, "i", 0) : PyObject_CallNoArgs((PyObject *)type);
+    return fg_own(t, empty) && (*out = fg_value_const(t, empty)) ? FG_FLOW_OK : FG_FLOW_ERROR;
+}
+
+static fg_flow sequence_iterator(fg_trace *t, fg_value *it, PyObject *iter, fg_reg *reg)
+{
+    fg_value *of = it->b != NULL ? it->b : it->a;
+    fg_reg seq, state[2], unused;
+    if (it->is_complete)
+        FG_DO(empty_sequence(t, of, &of));
+    FG_DO(fg_materialise(t, of, &seq));
+    FG_DO(call_const(t, it->iter_kind == FG_ITER_REVERSED ? (PyObject *)&PyReversed_Type : iter, &seq, 1, reg));
+    if ((it->index == 0 && it->iter_kind != FG_ITER_REVERSED) || it->is_complete)
+        return FG_FLOW_OK;
+    if (of->kind == FG_V_CONST && PyFrozenSet_CheckExact(of->real)) {
+        for (int64_t i = 0; i < it->index; i++)
+            FG_DO(fg_emit(t, FG_STEP_CALL_METHOD, FG_SF_EFFECT, 0, fg_names.s_next, NULL, reg, 1, &unused));
+        return FG_FLOW_OK;
+    }
+    PyObject *index = fg_own(t, PyLong_FromLongLong(it->index));
+    state[0] = *reg;
+    if (index == NULL || (state[1] = fg_ir_reg_add(&t->ir, FG_REG_CONST, index)) == FG_REG_NONE)
+        return fg_nomem();
+    return fg_emit(t, FG_STEP_CALL_METHOD, FG_SF_EFFECT, 0, fg_names.s_setstate, NULL, state, 2, &unused);
+}
+
 fg_flow fg_iter_materialise(fg_trace *t, fg_value *it, fg_reg *reg)
 {
     PyObject *builtins = PyEval_GetBuiltins(), *iter = PyDict_GetItemString(builtins, "iter");
     if (iter == NULL || !PyCFunction_Check(iter))
         return fg_break(t, FG_BREAK_ITERATOR, "builtins.iter was replaced");
-    if (it->is_complete) {
-        fg_value *empty = fg_value_const(t, fg_own(t, PyTuple_New(0)));
-        fg_reg r;
-        if (empty == NULL)
-            return FG_FLOW_ERROR;
-        FG_DO(fg_materialise(t, empty, &r));
-        return call_const(t, iter, &r, 1, reg);
-    }
     switch ((fg_iter_kind)it->iter_kind) {
     case FG_ITER_SEQ:
     case FG_ITER_RANGE:
-    case FG_ITER_REVERSED: {
-        fg_reg seq, state[2], unused;
-        FG_DO(fg_materialise(t, it->a, &seq));
-        FG_DO(call_const(t, it->iter_kind == FG_ITER_REVERSED ? (PyObject *)&PyReversed_Type : iter, &seq, 1, reg));
-        if (it->index == 0 && it->iter_kind != FG_ITER_REVERSED)
-            return FG_FLOW_OK;
-        PyObject *index = fg_own(t, PyLong_FromLongLong(it->index));
-        state[0] = *reg;
-        if (index == NULL || (state[1] = fg_ir_reg_add(&t->ir, FG_REG_CONST, index)) == FG_REG_NONE)
-            return fg_nomem();
-        return fg_emit(t, FG_STEP_CALL_METHOD, FG_SF_EFFECT, 0, fg_names.s_setstate, NULL, state, 2, &unused);
-    }
+    case FG_ITER_REVERSED: return sequence_iterator(t, it, iter, reg);
     case FG_ITER_ITEMS: {
         fg_reg view, unused;
-        bool same = it->a->map.n == it->n;
-        for (int32_t i = 0; same && i < it->n; i++)
-            same = it->a->map.items[i].key == it->map.items[i].key;
-        if (!same) /* it would see the change from its start: a new iterator could not say what the old one has to */
+        if (it->is_complete)
+            return fg_break(t, FG_BREAK_ITERATOR, "an exhausted iterator over a dict");
+        if (it->a->map.n != it->n ||
+            it->a->map.n_removed !=
+                it->map.n_removed) /* it would see the change from its start: a new iterator could not say what the old one has to */
             return fg_break(t, FG_BREAK_ITERATOR, "an iterator over a dict that was changed since");
         FG_DO(fg_materialise(t, it->b, &view));
         FG_DO(call_const(t, iter, &view, 1, reg));

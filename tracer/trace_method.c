@@ -340,7 +340,7 @@ static fg_flow dict_copy(fg_trace *t, fg_value *self, const fg_call_args *a, fg_
 static fg_flow dict_clear(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
     FG_DO(fg_list_changed(t, self, "clear", a->v, 0));
-    FG_SET(t, self->map, (fg_vmap){0});
+    FG_SET(t, self->map, (fg_vmap){.n_removed = self->map.n_removed + 1});
     FG_SET(t, self->is_complete, 1);
     return give_none(t, out);
 }

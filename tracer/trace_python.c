@@ -32,6 +32,7 @@ fg_status fg_py_names_init(void)
     FG_TRY(descriptor(&fg_names.object_getattribute, &PyBaseObject_Type, "__getattribute__"));
     FG_TRY(descriptor(&fg_names.object_init, &PyBaseObject_Type, "__init__"));
     FG_TRY(descriptor(&fg_names.object_new, &PyBaseObject_Type, "__new__"));
+    FG_TRY(descriptor(&fg_names.object_class, &PyBaseObject_Type, "__class__"));
     st = FG_ERR_PYTHON;
     if ((numpy = PyImport_ImportModule("numpy")) == NULL)
         return st;
@@ -205,6 +206,18 @@ bool fg_py_is_plain_exception(PyTypeObject *type)
     while (base->tp_flags & Py_TPFLAGS_HEAPTYPE)
         base = base->tp_base;
     return type->tp_init == base->tp_init && type->tp_new == base->tp_new && type->tp_finalize == base->tp_finalize;
+}
+
+/* Making one can neither fail nor give an instance of another class: no keyword, and no constructor that looks at its arguments. */
+bool fg_py_is_simple_exception(PyTypeObject *type, PyObject *kwnames)
+{
+    PyTypeObject *base = (PyTypeObject *)PyExc_BaseException, *stop = (PyTypeObject *)PyExc_StopIteration,
+                 *exit = (PyTypeObject *)PyExc_SystemExit, *name = (PyTypeObject *)PyExc_NameError,
+                 *attr = (PyTypeObject *)PyExc_AttributeError, *import = (PyTypeObject *)PyExc_ImportError;
+    initproc init = type->tp_init;
+    return kwnames == NULL && type->tp_new == base->tp_new &&
+           (init == base->tp_init || init == stop->tp_init || init == exit->tp_init || init == name->tp_init || init == attr->tp_init ||
+            init == import->tp_init);
 }
 
 /* Code objects of the package's own polyfills: no traceback entry, no user line. */

@@ -11,7 +11,7 @@ typedef struct fg_py_names {
 #define FG_NAME(ID, TEXT) PyObject *ID;
 #include "tracer/trace_names.def"
 #undef FG_NAME
-    PyObject *object_setattr, *object_getattribute, *object_new, *object_init;
+    PyObject *object_setattr, *object_getattribute, *object_new, *object_init, *object_class;
     PyTypeObject *numpy_generic, *numpy_dtype, *numpy_ndarray, *numpy_ufunc, *numpy_bool;
 } fg_py_names;
 extern fg_py_names fg_names;
@@ -35,6 +35,7 @@ FG_NEW PyObject *fg_py_callable_name(PyObject *callable);
 bool fg_py_has_side_effects(PyObject *callable); /* print and its like: for the wording of a break */
 int fg_py_pure_module(PyObject *callable);       /* 1: a function of math, 2: of operator, 0 */
 bool fg_py_is_plain_exception(PyTypeObject *type);
+bool fg_py_is_simple_exception(PyTypeObject *type, PyObject *kwnames);
 bool fg_py_is_polyfill(PyCodeObject *code);
 FG_NEW PyObject *fg_py_icode_capsule(FG_STEALS fg_icode *icode);
 

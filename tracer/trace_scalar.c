@@ -181,6 +181,8 @@ fg_flow fg_truth(fg_trace *t, fg_value *v, bool *truth)
             *truth = true;
             return FG_FLOW_OK;
         }
+        if (v->real == Py_NotImplemented)
+            return fg_break(t, FG_BREAK_RAISES, "the truth of NotImplemented, which warns");
         *truth = PyObject_IsTrue(v->real) == 1;
         return FG_FLOW_OK;
     }

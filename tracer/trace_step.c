@@ -1,7 +1,10 @@
 /* From values to steps: where a value is at run time, and what has to happen there. */
+#include "runtime/cpython/frame.h"
 #include "tracer/trace_python.h"
 
 #include <string.h>
+
+enum { STACK_ROOM = 64 * 1024 };
 
 int32_t fg_site_here(fg_trace *t)
 {
@@ -194,6 +197,14 @@ static fg_flow materialise_virtual(fg_trace *t, fg_value *v)
     case FG_V_METHOD:
         if (v->a->kind == FG_V_FUNC)
             return call_type(t, v, &PyMethod_Type, (fg_value *[]){v->a, v->b}, 2);
+        if (v->b->kind == FG_V_OBJECT && v->a->kind == FG_V_CONST && Py_TYPE(v->a->real)->tp_descr_get != NULL) {
+            fg_reg pair[2], reg; /* by the descriptor: by name the instance or another class may have another one (super) */
+            FG_DO(fg_materialise(t, v->a, &pair[0]));
+            FG_DO(fg_materialise(t, v->b, &pair[1]));
+            FG_DO(fg_emit(t, FG_STEP_CALL_METHOD, 0, 0, fg_names.s_get, NULL, pair, 2, &reg));
+            FG_SET(t, v->reg, reg);
+            return FG_FLOW_OK;
+        }
         if (v->key != NULL) {
             fg_reg self, reg;
             FG_DO(fg_materialise(t, v->b, &self));
@@ -248,6 +259,8 @@ fg_flow fg_materialise(fg_trace *t, fg_value *v, fg_reg *reg)
         } else {
             if (v->is_building)
                 return fg_break(t, FG_BREAK_ALIASING, "a container that contains itself");
+            if (fg_stack_left() < STACK_ROOM)
+                return fg_break(t, FG_BREAK_TOO_LONG, "containers nested very deep");
             FG_SET(t, v->is_building, 1);
             FG_DO(materialise_virtual(t, v));
             FG_SET(t, v->is_building, 0);

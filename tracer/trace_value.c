@@ -135,6 +135,7 @@ fg_flow fg_map_remove(fg_trace *t, fg_vmap *map, fg_vitem *item)
     memcpy(items + at, map->items + at + 1, (size_t)(map->n - at - 1) * sizeof *items);
     FG_SET(t, map->items, items);
     FG_SET(t, map->n, map->n - 1);
+    FG_SET(t, map->n_removed, map->n_removed + 1);
     return FG_FLOW_OK;
 }
 

@@ -303,7 +303,7 @@ def read(accessor: str, parent: Any, operand: Any, call: dict) -> Any:
         return WRONG
 
 
-TRUTHS = (type(None), bool, int, float, str, bytes, tuple, list, dict, set, frozenset)
+TRUTHS = (type(None), bool, int, float, complex, str, bytes, tuple, list, dict, set, frozenset)
 SIZED = (tuple, list, dict, set, frozenset, str, bytes)
 
 
