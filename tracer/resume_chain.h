@@ -17,6 +17,7 @@ struct fg_resume_table {
         int32_t pc;
         fg_site *site; /* counted */
     } * sites;
+    int32_t n_too_long; /* traces that were given up as too long */
     int32_t *breaks, n_breaks;
     FG_OWNED PyObject *chains; /* dict: (pc, bound bytes) -> code object; NULL until needed */
 };

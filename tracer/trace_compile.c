@@ -11,10 +11,16 @@
 #include "codegen/graph.h"
 #include "codegen/partition.h"
 #include "runtime/base/alloc.h"
+#include "tracer/resume_chain.h"
 #include "tracer/trace_python.h"
 
 #include <string.h>
 #include <time.h>
+
+enum {
+    TRACE_BUDGET = 1000000, /* instructions and comparisons of one trace */
+    MAX_TOO_LONG = 2        /* traces of one function and its segments that may be given up as too long before it runs plain for good */
+};
 
 static double seconds_now(void)
 {
@@ -379,6 +385,10 @@ static fg_status compile_in(fg_trace *t, fg_compile_request *request, const fg_r
     fg_desc_names_set(t->desc, slot_names, free_names);
     Py_DECREF(slot_names);
     Py_DECREF(free_names);
+    if (point->table->n_too_long >= MAX_TOO_LONG && !request->options->fullgraph) {
+        request->forever = 1;
+        return FG_ERR_UNSUPPORTED;
+    }
     if (request->n_entries > 0)
         FG_TRY(log_recompile(request));
     st = flow_status(run(t, icode, point, &broke));
@@ -389,6 +399,8 @@ static fg_status compile_in(fg_trace *t, fg_compile_request *request, const fg_r
         if (!raises)
             FG_TRY(log_break(t, request->code) == FG_OK ? st : FG_ERR_PYTHON);
     }
+    if ((st == FG_ERR_UNSUPPORTED || broke) && t->broke.reason == FG_BREAK_TOO_LONG)
+        point->table->n_too_long++;
     if (st != FG_OK)
         return st;
     if (broke) {
@@ -411,7 +423,7 @@ fail:
 
 fg_status fg_trace_compile(fg_compile_request *request, fg_entry **out)
 {
-    fg_trace t = {.view = request->view, .budget = 3000000};
+    fg_trace t = {.view = request->view, .budget = TRACE_BUDGET};
     fg_resume_point *point = request->user;
     fg_icode *icode = NULL;
     fg_status st = FG_OK;

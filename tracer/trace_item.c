@@ -330,6 +330,8 @@ static fg_flow equal_at(fg_trace *t, fg_value *a, fg_value *b, int depth, bool *
     FG_DO(fg_look(t, &a));
     FG_DO(fg_look(t, &b));
     *equal = false;
+    if (--t->budget < 0)
+        return fg_break(t, FG_BREAK_TOO_LONG, "too many comparisons in one trace");
     if (depth > 60) /* plain Python counts this as recursion */
         return fg_break(t, FG_BREAK_TOO_LONG, "comparison of values nested deep");
     if ((a->kind == FG_V_SCALAR || a->kind == FG_V_CONST) && (b->kind == FG_V_SCALAR || b->kind == FG_V_CONST)) {

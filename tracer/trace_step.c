@@ -198,10 +198,13 @@ static fg_flow materialise_virtual(fg_trace *t, fg_value *v)
         if (v->a->kind == FG_V_FUNC)
             return call_type(t, v, &PyMethod_Type, (fg_value *[]){v->a, v->b}, 2);
         if (v->b->kind == FG_V_OBJECT && v->a->kind == FG_V_CONST && Py_TYPE(v->a->real)->tp_descr_get != NULL) {
-            fg_reg pair[2], reg; /* by the descriptor: by name the instance or another class may have another one (super) */
-            FG_DO(fg_materialise(t, v->a, &pair[0]));
-            FG_DO(fg_materialise(t, v->b, &pair[1]));
-            FG_DO(fg_emit(t, FG_STEP_CALL_METHOD, 0, 0, fg_names.s_get, NULL, pair, 2, &reg));
+            fg_reg all[3], reg; /* by the descriptor: by name the instance or another class may have another one (super) */
+            fg_value *type;
+            FG_DO(fg_object_type(t, v->b, &type));
+            FG_DO(fg_materialise(t, v->a, &all[0]));
+            FG_DO(fg_materialise(t, v->b, &all[1]));
+            FG_DO(fg_materialise(t, type, &all[2])); /* 3.11 takes it unchecked for methods that ask for their class */
+            FG_DO(fg_emit(t, FG_STEP_CALL_METHOD, 0, 0, fg_names.s_get, NULL, all, 3, &reg));
             FG_SET(t, v->reg, reg);
             return FG_FLOW_OK;
         }

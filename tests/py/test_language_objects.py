@@ -1,6 +1,7 @@
 """What objects are at run time: super() behind a break, classes that say what they are, lifetimes, iterators that escape, containers changed while walked."""
 
 import gc
+import re
 import sys
 import types
 import weakref
@@ -111,6 +112,13 @@ def test_methods_of_c_through_super_are_those_of_the_base():
         made = Sized.__new__(Sized)
         init(made, 4)
         assert (made.size, dict(made), length(made), bound(made, "a"), bound(made, "b")) == (4, {"a": 1}, 1, 1, 7)
+
+
+@case((re.compile("b+"), "abb"), (re.compile("x"), "abb"))
+def methods_that_ask_for_their_class(pattern, text):
+    found = pattern.search
+    brk()
+    return [m.group(0) for m in [found(text)] if m], pattern.sub("-", text)
 
 
 # --- classes that say themselves what they are
