@@ -69,6 +69,37 @@ static fg_flow list_extend(fg_trace *t, fg_value *self, const fg_call_args *a, f
     return give_none(t, out);
 }
 
+/* The dict of a call's own keyword arguments: nobody else has it yet. */
+static bool is_own_kwargs(fg_trace *t, const fg_value *self)
+{
+    const PyCodeObject *code = t->root->icode->code;
+    return self->kind == FG_V_DICT && (code->co_flags & CO_VARKEYWORDS) && t->ir.start_pc < 0 && t->view->slots != NULL &&
+           self->real == t->view->slots[code->co_argcount + code->co_kwonlyargcount + ((code->co_flags & CO_VARARGS) != 0)];
+}
+
+/* Take something out of a container. Two threads must not take the same thing, and what one of them takes may be another thing than the guards have seen: it
+ * is what the call gives at run time. */
+static fg_flow take_out(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **item)
+{
+    fg_reg regs[3], reg;
+    PyObject *name = fg_own(t, PyUnicode_InternFromString("pop"));
+    if (name == NULL)
+        return FG_FLOW_ERROR;
+    if (fg_is_virtual(self))
+        return FG_FLOW_OK;
+    bool is_own = is_own_kwargs(t, self);
+    if (!is_own && fg_is_covered(t))
+        return fg_break(t, FG_BREAK_MAY_RAISE_IN_TRY, "pop from a %s that another thread may change", self->type->tp_name);
+    FG_SET(t, self->is_mutated, 1);
+    FG_DO(fg_materialise(t, self, &regs[0]));
+    for (int32_t i = 0; i < a->n; i++)
+        FG_DO(fg_materialise(t, a->v[i], &regs[i + 1]));
+    FG_DO(fg_emit(t, FG_STEP_CALL_METHOD, FG_SF_EFFECT, 0, name, NULL, regs, a->n + 1, &reg));
+    if (!is_own)
+        *item = fg_value_step(t, FG_V_OPAQUE, reg, NULL, NULL);
+    return *item ? FG_FLOW_OK : FG_FLOW_ERROR;
+}
+
 static fg_flow list_pop(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
     FG_DO(fg_list_load(t, self));
@@ -79,8 +110,8 @@ static fg_flow list_pop(fg_trace *t, fg_value *self, const fg_call_args *a, fg_v
         at += self->n;
     if (at < 0 || at >= self->n)
         return fg_break(t, FG_BREAK_RAISES, "pop from an empty list or index out of range");
-    FG_DO(fg_list_changed(t, self, "pop", a->v, a->n));
     *out = self->items[at];
+    FG_DO(take_out(t, self, a, out));
     return remove_at(t, self, at);
 }
 
@@ -261,8 +292,11 @@ static fg_flow dict_pop(fg_trace *t, fg_value *self, const fg_call_args *a, fg_v
     PyObject *key;
     FG_DO(fg_key_const(t, a->v[0], &key));
     FG_DO(fg_dict_get(t, self, key, out));
-    if (*out != NULL)
-        return fg_dict_delete(t, self, key);
+    if (*out != NULL) {
+        FG_DO(fg_dict_load(t, self)); /* a later insertion of the key goes last: the order must be known */
+        FG_DO(take_out(t, self, a, out));
+        return fg_map_remove(t, &self->map, fg_map_find(&self->map, key, PyObject_Hash(key)));
+    }
     if (a->n == 1)
         return fg_break(t, FG_BREAK_RAISES, "KeyError");
     *out = a->v[1];

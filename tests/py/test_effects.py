@@ -145,3 +145,54 @@ def test_bumped_counters_do_not_recompile(name):
     run, counter = counted(space["f"])
     for _ in range(60): run(X)
     assert 1 <= counter.frame_count <= 2 and entries(run) <= 2
+
+
+# --- containers that several threads take from
+
+def take_all(shared, taken):
+    while True:
+        try:
+            value = shared.pop()
+        except IndexError:
+            return
+        taken.append(value)
+
+
+def take_named(shared, taken, names):
+    for name in names:
+        value = shared.pop(name, None)
+        if value is not None:
+            taken.append(value)
+
+
+@needs_engine
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", [list, dict])
+def test_threads_never_take_the_same_thing_out_of_a_container(kind):
+    import sys
+    import threading
+
+    import framegate
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        # not strict: what another thread changes while a trace is made looks like a fault of the trace
+        for _ in range(5):
+            n, taken, errors = 400, [], []
+            shared = kind([(str(i), i) for i in range(n)]) if kind is dict else list(range(n))
+            compiled = cap(take_named if kind is dict else take_all)
+            args = (shared, taken, [str(i) for i in range(n)]) if kind is dict else (shared, taken)
+
+            def run():
+                try:
+                    compiled(*args)
+                except BaseException as e:  # noqa: BLE001
+                    errors.append(e)
+            threads = [threading.Thread(target=run) for _ in range(6)]
+            with framegate.config.patch(strict_errors=False):
+                for t in threads: t.start()
+                for t in threads: t.join()
+            assert not errors
+            assert sorted(taken) == list(range(n))
+    finally:
+        sys.setswitchinterval(interval)
