@@ -2,7 +2,7 @@
 
 import gc
 import re
-import sys
+import sys  # noqa: F401  many_breaks, which is text, uses it
 import types
 import weakref
 
