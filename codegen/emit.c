@@ -169,7 +169,8 @@ fg_status fg_emit_target(const fg_emit_input *input, PyCodeObject **out, uint8_t
 #ifdef FRAMEGATE_DEBUG
     const char *why;
     if ((st = fg_verify_code(*out, &why)) != FG_OK) {
-        fprintf(stderr, "framegate: generated code is wrong: %s\n", why);
+        if (why != NULL) /* else out of memory */
+            fprintf(stderr, "framegate: generated code is wrong: %s\n", why);
         Py_CLEAR(*out);
         goto fail;
     }

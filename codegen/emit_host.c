@@ -57,10 +57,12 @@ fg_status fg_emit_host_locals(fg_emit_state *e)
 {
     PyCodeObject *code = e->ir->root->code;
     Py_ssize_t n = PyTuple_GET_SIZE(code->co_localsplusnames);
+    e->slot_map = fg_arena_alloc(e->arena, (size_t)(n + 1) * sizeof *e->slot_map);
+    if (e->slot_map == NULL)
+        return FG_ERR_NOMEM;
     PyObject *vars = PyList_New(0), *cells = PyList_New(0), *frees = PyList_New(0);
     fg_status st = FG_ERR_PYTHON;
-    e->slot_map = fg_arena_alloc(e->arena, (size_t)(n + 1) * sizeof *e->slot_map);
-    if (vars == NULL || cells == NULL || frees == NULL || e->slot_map == NULL)
+    if (vars == NULL || cells == NULL || frees == NULL)
         goto done;
     if (n + e->n_inputs > 30000) {
         st = FG_ERR_LIMIT;

@@ -31,8 +31,11 @@ static double seconds_now(void)
 
 /* --- the package's Python parts that the tracer calls */
 
+/* NULL also where an exception is set already, so that several may be asked for in a row: an import must not run with one. */
 static PyObject *package(const char *module, const char *name)
 {
+    if (PyErr_Occurred())
+        return NULL;
     /* an import statement's way goes by the running function's builtins, which a program may have replaced */
     PyObject *key = PyUnicode_FromString(module), *m = key ? PyImport_GetModule(key) : NULL;
     Py_XDECREF(key);
@@ -392,7 +395,7 @@ static fg_status compile_in(fg_trace *t, fg_compile_request *request, const fg_r
     if (request->n_entries > 0)
         FG_TRY(log_recompile(request));
     st = flow_status(run(t, icode, point, &broke));
-    if ((st == FG_ERR_UNSUPPORTED || broke) && t->broke.context != NULL) {
+    if ((st == FG_ERR_UNSUPPORTED || (st == FG_OK && broke)) && t->broke.context != NULL) {
         bool raises = t->broke.reason == FG_BREAK_RAISES;
         if (request->options->fullgraph && !raises)
             return raise_unsupported(t);

@@ -8,7 +8,7 @@ static _Atomic size_t living;
 static size_t countdown;
 static int fired;
 
-static int fails(void)
+int alloc_failing_now(void)
 {
     if (countdown == 0 || --countdown > 0)
         return 0;
@@ -25,17 +25,17 @@ static void *counted(void *block)
 
 static void *failing_malloc(size_t size)
 {
-    return fails() ? NULL : counted(malloc(size));
+    return alloc_failing_now() ? NULL : counted(malloc(size));
 }
 
 static void *failing_calloc(size_t count, size_t size)
 {
-    return fails() ? NULL : counted(calloc(count, size));
+    return alloc_failing_now() ? NULL : counted(calloc(count, size));
 }
 
 static void *failing_realloc(void *block, size_t size)
 {
-    if (fails())
+    if (alloc_failing_now())
         return NULL;
     void *grown = realloc(block, size);
     return block == NULL ? counted(grown) : grown;
@@ -58,6 +58,11 @@ void alloc_failing_at(size_t n)
 {
     countdown = n;
     fired = 0;
+}
+
+void alloc_failing_disarm(void)
+{
+    countdown = 0;
 }
 
 int alloc_failing_fired(void)
