@@ -58,6 +58,22 @@ static int slot_is_ours(void)
     return slot >= 0 && interp == slot_owner;
 }
 
+/* Keep a decoded form with its code object; gives the one to use. Decoding may have run the collector, and so anything, also another decoding of the
+ * same code whose result somebody holds by now: the first stays. Without memory for the slot this one is used once. */
+static fg_icode *keep(PyCodeObject *code, fg_icode *icode)
+{
+    fg_icode *first = NULL;
+    if (_PyCode_GetExtra((PyObject *)code, slot, (void **)&first) == 0 && first) {
+        fg_free(block_of(icode));
+        return first;
+    }
+    if (_PyCode_SetExtra((PyObject *)code, slot, icode) == 0)
+        block_of(icode)->kept = 1;
+    else
+        PyErr_Clear();
+    return icode;
+}
+
 fg_status fg_decode(PyCodeObject *code, fg_icode **out)
 {
     fg_icode *icode = NULL;
@@ -77,13 +93,8 @@ fg_status fg_decode(PyCodeObject *code, fg_icode **out)
         return st;
     }
     icode->code = code;
-    if (cached) {
-        if (_PyCode_SetExtra((PyObject *)code, slot, icode) < 0) {
-            fg_free(block_of(icode));
-            return FG_ERR_PYTHON;
-        }
-        block_of(icode)->kept = 1;
-    }
+    if (cached)
+        icode = keep(code, icode);
     fg_icode_retain(icode);
     *out = icode;
     return FG_OK;

@@ -8,6 +8,11 @@
  *              the first byte of an entry.
  */
 #include "runtime/cpython/v311/v311_raw.h"
+#define Py_BUILD_CORE 1
+#define NEED_OPCODE_TABLES 1 /* the interpreter does not export them */
+#include <internal/pycore_opcode.h>
+#undef NEED_OPCODE_TABLES
+#undef Py_BUILD_CORE
 #include <string.h>
 
 _Static_assert(PY_VERSION_HEX >> 16 == 0x030b, "this folder is for CPython 3.11");
@@ -172,10 +177,16 @@ static int32_t location_number(fg_locations *in)
     return (int32_t)value;
 }
 
-static int32_t location_delta(fg_locations *in)
+/* Sums wrap: a table that somebody wrote may say anything. */
+static int32_t location_sum(int32_t to, fg_locations *in)
 {
-    const uint32_t value = (uint32_t)location_number(in);
-    return value & 1 ? -(int32_t)(value >> 1) : (int32_t)(value >> 1);
+    const uint32_t value = (uint32_t)location_number(in), delta = value & 1 ? 0 - (value >> 1) : value >> 1;
+    return (int32_t)((uint32_t)to + delta);
+}
+
+static int32_t location_column(fg_locations *in)
+{
+    return (int32_t)((uint32_t)location_number(in) - 1);
 }
 
 static fg_status read_locations(fg_raw_code *raw)
@@ -195,16 +206,16 @@ static fg_status read_locations(fg_raw_code *raw)
             col = form << 3 | byte >> 4;
             end_col = col + (byte & 15);
         } else if (form < 13) {
-            first = last = line += form - 10;
+            first = last = line = (int32_t)((uint32_t)line + (uint32_t)form - 10);
             col = location_byte(&in);
             end_col = location_byte(&in);
         } else if (form == 13) {
-            first = last = line += location_delta(&in);
+            first = last = line = location_sum(line, &in);
         } else if (form == 14) {
-            first = line += location_delta(&in);
-            last = first + location_number(&in);
-            col = location_number(&in) - 1;
-            end_col = location_number(&in) - 1;
+            first = line = location_sum(line, &in);
+            last = (int32_t)((uint32_t)first + (uint32_t)location_number(&in));
+            col = location_column(&in);
+            end_col = location_column(&in);
         }
         if (in.broken)
             return refuse(raw, FG_ERR_INVALID, "location table ends inside an entry");
@@ -217,12 +228,26 @@ static fg_status read_locations(fg_raw_code *raw)
     return FG_OK;
 }
 
+/* The interpreter's reader (deopt_code of Objects/codeobject.c) clears the cache units after each instruction, also those that a code object made from
+ * arbitrary bytes does not have: it would write behind the end. */
+static int is_whole(PyCodeObject *code)
+{
+    const uint8_t *units = (const uint8_t *)code->co_code_adaptive;
+    const Py_ssize_t n = Py_SIZE(code);
+    Py_ssize_t u = 0;
+    while (u < n)
+        u += 1 + _PyOpcode_Caches[_PyOpcode_Deopt[units[2 * u]]];
+    return u == n;
+}
+
 fg_status fg_raw_read(PyCodeObject *code, fg_raw_code *out)
 {
     fg_status st;
     memset(out, 0, sizeof *out);
     fg_arena_init(&out->arena);
     out->code = code;
+    if (!is_whole(code))
+        return refuse(out, FG_ERR_INVALID, "the code ends inside an instruction");
     out->bytes = PyCode_GetCode(code);
     if (!out->bytes)
         return FG_ERR_PYTHON;
