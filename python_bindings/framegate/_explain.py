@@ -72,9 +72,12 @@ def explain(fn: Callable[..., Any]) -> Callable[..., Explanation]:
     def explained(*args: Any, **kwargs: Any) -> Explanation:
         made = Explanation(name)
 
-        # A backend of this call's own: its options differ from everyone else's, so its entries are its own too.
+        graphs = made.graphs
+
+        # A backend of this call's own: its options differ from everyone else's, so its entries are its own too. They hold it, and `made` has their guards,
+        # which hold them: it must not hold `made`, since the collector cannot see a cycle that goes through an entry.
         def recorder(graph: Any, example_inputs: list[Any]) -> Any:
-            made.graphs.append(graph)
+            graphs.append(graph)
             return graph
 
         recorder.framegate_graph = True  # type: ignore[attr-defined]

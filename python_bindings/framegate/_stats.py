@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 from framegate import _core
 
-# What the C part does not count itself because it happens on the slow path in Python.
-_lock = threading.Lock()
+# What the C part does not count itself because it happens on the slow path in Python. No lock: the collector may run a destructor that compiles while a
+# thread is in here, and a forked child would inherit it held. `table[key] += n` of a str and a number is one step of the interpreter to other threads: it
+# only switches where a function is entered or returns, or a loop goes round.
 _breaks: dict[str, int] = {}
 _seconds: dict[str, float] = {}
 
 
 def count_break(gb_type: str) -> None:
     """One graph break of a category."""
-    with _lock:
-        _breaks[gb_type] = _breaks.get(gb_type, 0) + 1
+    _breaks.setdefault(gb_type, 0)
+    _breaks[gb_type] += 1
 
 
 def count_seconds(phase: str, seconds: float) -> None:
     """Time spent in a phase."""
-    with _lock:
-        _seconds[phase] = _seconds.get(phase, 0.0) + seconds
+    _seconds.setdefault(phase, 0.0)
+    _seconds[phase] += seconds
 
 
 def stats() -> dict[str, Any]:
@@ -31,9 +31,8 @@ def stats() -> dict[str, Any]:
     Among them ``hits``, ``misses``, ``compiles``, ``evictions``, ``guard_failures``; ``graph_breaks`` is a dict by gb_type and ``seconds`` one by phase.
     """
     made: dict[str, Any] = dict(_core.stats())
-    with _lock:
-        made["graph_breaks"] = {**made.get("graph_breaks", {}), **_breaks}
-        made["seconds"] = {**made.get("seconds", {}), **_seconds}
+    made["graph_breaks"] = {**made.get("graph_breaks", {}), **_breaks}
+    made["seconds"] = {**made.get("seconds", {}), **_seconds}
     return made
 
 
