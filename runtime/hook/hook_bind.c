@@ -68,7 +68,7 @@ static int bind_keywords(const fg_bind_shape *shape, PyObject *const *values, Py
 
 static int fill_defaults(const fg_bind_shape *shape, PyFunctionObject *func, PyObject **slots)
 {
-    PyObject *defaults = func->func_defaults, *kwdefaults = func->func_kwdefaults;
+    PyObject *defaults = func->func_defaults;
     Py_ssize_t n_defaults = defaults == NULL ? 0 : PyTuple_GET_SIZE(defaults);
     for (Py_ssize_t i = 0; i < shape->n_positional; i++) {
         if (slots[i] != NULL)
@@ -78,15 +78,17 @@ static int fill_defaults(const fg_bind_shape *shape, PyFunctionObject *func, PyO
             return 0;
         slots[i] = Py_NewRef(PyTuple_GET_ITEM(defaults, d));
     }
-    for (Py_ssize_t i = shape->n_positional; i < shape->n_positional + shape->n_keyword_only; i++) {
-        if (slots[i] != NULL)
-            continue;
-        PyObject *value = kwdefaults == NULL ? NULL : PyDict_GetItemWithError(kwdefaults, PyTuple_GET_ITEM(shape->names, i));
-        if (value == NULL)
-            return 0;
-        slots[i] = Py_NewRef(value);
-    }
-    return 1;
+    /* Keys of another type than str may run anything when they are compared. */
+    PyObject *kwdefaults = Py_XNewRef(func->func_kwdefaults);
+    int filled = 1;
+    for (Py_ssize_t i = shape->n_positional; i < shape->n_positional + shape->n_keyword_only && filled; i++)
+        if (slots[i] == NULL) {
+            PyObject *value = kwdefaults == NULL ? NULL : PyDict_GetItemWithError(kwdefaults, PyTuple_GET_ITEM(shape->names, i));
+            slots[i] = Py_XNewRef(value);
+            filled = value != NULL;
+        }
+    Py_XDECREF(kwdefaults);
+    return filled;
 }
 
 int fg_bind_call(const fg_bind_shape *shape, PyObject *func, PyObject *const *args, Py_ssize_t n_args, PyObject *kwnames, PyObject **slots)

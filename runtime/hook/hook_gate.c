@@ -70,6 +70,23 @@ static __attribute__((noinline)) PyObject *stack_exhausted(fg_gate *gate)
     return NULL;
 }
 
+/* Binding allocates, so the collector may run a destructor that gives the function another code and calls it, which changes the gate's shape. What is
+ * bound is for the code of before; 1 if that is the gate's still. */
+static int bind(fg_gate *gate, PyObject *const *args, Py_ssize_t n_args, PyObject *kwnames, PyObject **slots)
+{
+    PyCodeObject *code = (PyCodeObject *)Py_NewRef(gate->code);
+    fg_bind_shape shape = gate->shape;
+    Py_INCREF(shape.names);
+    int bound = fg_bind_call(&shape, gate->func, args, n_args, kwnames, slots);
+    if (bound && gate->code != code) {
+        fg_bind_release(slots, shape.n_slots);
+        bound = 0;
+    }
+    fg_bind_shape_fini(&shape);
+    Py_DECREF(code);
+    return bound;
+}
+
 /* Calls that need binding. */
 static __attribute__((noinline)) PyObject *call_bound(fg_gate *gate, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
@@ -79,7 +96,7 @@ static __attribute__((noinline)) PyObject *call_bound(fg_gate *gate, PyObject *c
     if (n > FEW_SLOTS && (slots = fg_malloc((size_t)n * sizeof *slots)) == NULL)
         return run_plain(gate, args, nargsf, kwnames);
     fg_outcome outcome = FG_OUTCOME_PLAIN;
-    if (fg_bind_call(&gate->shape, gate->func, args, PyVectorcall_NARGS(nargsf), kwnames, slots)) {
+    if (bind(gate, args, PyVectorcall_NARGS(nargsf), kwnames, slots)) {
         make_view(&view, gate, slots, n);
         outcome = fg_site_dispatch(&gate->owner, &view, &result);
         /* Plain code gets its arguments anew; ours must not keep a temporary of the call alive meanwhile. */
@@ -155,7 +172,7 @@ fg_status fg_gate_with_view(fg_gate *gate, PyObject *const *args, Py_ssize_t n_a
         st = FG_ERR_NOMEM;
         goto fail;
     }
-    if (!fg_bind_call(&gate->shape, gate->func, args, n_args, kwnames, slots)) {
+    if (!bind(gate, args, n_args, kwnames, slots)) {
         st = FG_ERR_INVALID;
         goto fail;
     }
