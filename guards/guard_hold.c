@@ -97,7 +97,7 @@ static int is_descriptor(PyObject *object)
 
 typedef enum hold_class { HOLD_REFUSED, HOLD_STRONG, HOLD_WEAK } hold_class;
 
-static hold_class hold_classify(PyObject *object)
+static hold_class hold_classify(PyObject *object, int depth)
 {
     PyTypeObject *type = Py_TYPE(object);
 
@@ -112,7 +112,7 @@ static hold_class hold_classify(PyObject *object)
     }
     if (PyTuple_CheckExact(object)) {
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); i++) {
-            if (hold_classify(PyTuple_GET_ITEM(object, i)) != HOLD_STRONG)
+            if (depth > 64 || hold_classify(PyTuple_GET_ITEM(object, i), depth + 1) != HOLD_STRONG)
                 return HOLD_REFUSED;
         }
         return HOLD_STRONG;
@@ -132,7 +132,7 @@ static hold_class hold_classify(PyObject *object)
 
 fg_status fg_hold_take(fg_desc *desc, PyObject *object, fg_hold_mode mode, int32_t *out)
 {
-    hold_class how = mode == FG_HOLD_VALUE && !PyType_Check(object) ? HOLD_STRONG : hold_classify(object);
+    hold_class how = mode == FG_HOLD_VALUE && !PyType_Check(object) ? HOLD_STRONG : hold_classify(object, 0);
     if (how == HOLD_REFUSED)
         return FG_ERR_UNSUPPORTED;
     if (fg_grow(&desc->holds, &desc->cap_holds, desc->n_holds + 1, sizeof *desc->holds) != FG_OK)

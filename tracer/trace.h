@@ -204,6 +204,8 @@ PyObject *fg_keep(fg_trace *t, FG_BORROWED PyObject *object);
 fg_flow fg_break(fg_trace *t, fg_break_reason reason, const char *format, ...);
 /* A pending Python exception after a call of ours: KeyboardInterrupt, SystemExit and MemoryError go on; anything else is cleared and becomes the break. */
 fg_flow fg_break_on_error(fg_trace *t, fg_break_reason reason, const char *what);
+/* First in each function that walks nested values by calling itself: a break where the C stack ends, however the user set the recursion limit. */
+fg_flow fg_deeper(fg_trace *t);
 const char *fg_break_type(fg_break_reason reason);
 const char *fg_break_hint(fg_break_reason reason);
 
@@ -230,8 +232,6 @@ static inline fg_flow fg_seq_append(fg_trace *t, fg_value *seq, fg_value *item)
 fg_vitem *fg_map_find(const fg_vmap *map, PyObject *key, Py_hash_t hash);
 fg_flow fg_map_set(fg_trace *t, fg_vmap *map, PyObject *key, Py_hash_t hash, fg_value *value, uint8_t is_new);
 fg_flow fg_map_remove(fg_trace *t, fg_vmap *map, fg_vitem *item);
-/* Two constants equal by exact type and bits (or one object). */
-bool fg_const_same(PyObject *a, PyObject *b);
 bool fg_is_key_const(PyObject *key);  /* exact str, int, float, bool, None, bytes, type, or tuple of such: hash and == run no user code */
 bool fg_is_scalar(const fg_value *v); /* a scalar, or a constant of a scalar type */
 bool fg_is_fold_const(PyObject *object); /* immutable builtin value whose operations are pure */

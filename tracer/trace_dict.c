@@ -6,8 +6,12 @@
 #include "runtime/cpython/dict.h"
 #include "tracer/trace_python.h"
 
-fg_flow fg_key_const(fg_trace *t, fg_value *key, PyObject **out)
+/* The interpreter hashes and compares nested tuples by calling itself, so only those of a modest depth become keys here. */
+static fg_flow key_const(fg_trace *t, fg_value *key, int depth, PyObject **out)
 {
+    enum { MAX_DEPTH = 64 };
+    if (depth > MAX_DEPTH)
+        return fg_break(t, FG_BREAK_RECURSION, "a key of tuples nested too deeply");
     FG_DO(fg_look(t, &key));
     if (key->kind == FG_V_SCALAR)
         FG_DO(fg_concrete(t, key));
@@ -17,7 +21,7 @@ fg_flow fg_key_const(fg_trace *t, fg_value *key, PyObject **out)
             return FG_FLOW_ERROR;
         for (int32_t i = 0; i < key->n; i++) {
             PyObject *part;
-            FG_DO(fg_key_const(t, key->items[i], &part));
+            FG_DO(key_const(t, key->items[i], depth + 1, &part));
             PyTuple_SET_ITEM(tuple, i, Py_NewRef(part));
         }
         *out = tuple;
@@ -27,6 +31,11 @@ fg_flow fg_key_const(fg_trace *t, fg_value *key, PyObject **out)
         return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "a %s as key", key->type ? key->type->tp_name : "run-time object");
     *out = key->real;
     return FG_FLOW_OK;
+}
+
+fg_flow fg_key_const(fg_trace *t, fg_value *key, PyObject **out)
+{
+    return key_const(t, key, 0, out);
 }
 
 static fg_flow probe(fg_trace *t, fg_value *dict, PyObject *key, Py_hash_t hash, PyObject **value)

@@ -206,6 +206,7 @@ static fg_flow advance(fg_trace *t, fg_value *it, fg_value **out)
 
 fg_flow fg_iter_next(fg_trace *t, fg_value *it, fg_value **out)
 {
+    FG_DO(fg_deeper(t));
     if (it->kind != FG_V_ITER || it->reg != FG_REG_NONE)
         return fg_break(t, FG_BREAK_ITERATOR, "an iterator that exists at run time");
     if (it->is_complete) {

@@ -205,6 +205,7 @@ static bool is_pinned(fg_trace *t, PyObject *o)
 fg_flow fg_look(fg_trace *t, fg_value **pv)
 {
     fg_value *v = *pv;
+    FG_DO(fg_deeper(t)); /* nearly every walk over nested values looks at each of them */
     if (v->kind != FG_V_LAZY)
         return FG_FLOW_OK;
     if (v->real == NULL)

@@ -1,6 +1,7 @@
 #include "tracer/trace.h"
 
 #include "runtime/base/alloc.h"
+#include "runtime/cpython/frame.h"
 #include <stdarg.h>
 #include <string.h>
 
@@ -35,6 +36,12 @@ fg_flow fg_log(fg_trace *t, void *at, size_t size)
     }
     t->n_log++;
     return FG_FLOW_OK;
+}
+
+fg_flow fg_deeper(fg_trace *t)
+{
+    enum { ROOM = 256 * 1024 }; /* for the leaves: guards, interpreter calls, stand-in inference */
+    return fg_stack_left() >= ROOM ? FG_FLOW_OK : fg_break(t, FG_BREAK_RECURSION, "values are nested too deeply");
 }
 
 fg_trace_mark fg_trace_mark_get(fg_trace *t)

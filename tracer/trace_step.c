@@ -251,6 +251,7 @@ static fg_flow materialise_virtual(fg_trace *t, fg_value *v)
 
 fg_flow fg_materialise(fg_trace *t, fg_value *v, fg_reg *reg)
 {
+    FG_DO(fg_deeper(t));
     if (v->reg == FG_REG_NONE) {
         fg_node node;
         FG_DO(fg_node_of(t, v, &node));

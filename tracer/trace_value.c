@@ -150,13 +150,18 @@ bool fg_is_scalar(const fg_value *v)
     return (v->kind == FG_V_SCALAR || v->kind == FG_V_CONST) && v->type != NULL && fg_is_scalar_type(v->type);
 }
 
-bool fg_is_fold_const(PyObject *o)
+/* Constants nested deeper are no constants to the tracer: whoever walks them (guards, graphs, the interpreter's hash) may then call itself. */
+enum { MAX_CONST_DEPTH = 64 };
+
+static bool is_fold_const(PyObject *o, int depth)
 {
     if (o == Py_None || o == Py_Ellipsis || o == Py_NotImplemented || fg_is_scalar_type(Py_TYPE(o)))
         return true;
+    if (depth >= MAX_CONST_DEPTH)
+        return false;
     if (PyTuple_CheckExact(o) || fg_py_is_torch_size(Py_TYPE(o))) {
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); i++)
-            if (!fg_is_fold_const(PyTuple_GET_ITEM(o, i)))
+            if (!is_fold_const(PyTuple_GET_ITEM(o, i), depth + 1))
                 return false;
         return true;
     }
@@ -165,52 +170,37 @@ bool fg_is_fold_const(PyObject *o)
         PyObject *item;
         Py_hash_t hash;
         while (_PySet_NextEntry(o, &pos, &item, &hash))
-            if (!fg_is_fold_const(item))
+            if (!is_fold_const(item, depth + 1))
                 return false;
         return true;
     }
     if (Py_TYPE(o) == &PySlice_Type) {
         PySliceObject *s = (PySliceObject *)o;
-        return fg_is_fold_const(s->start) && fg_is_fold_const(s->stop) && fg_is_fold_const(s->step);
+        return is_fold_const(s->start, depth + 1) && is_fold_const(s->stop, depth + 1) && is_fold_const(s->step, depth + 1);
     }
     return Py_TYPE(o) == &PyRange_Type;
 }
 
-bool fg_is_key_const(PyObject *key)
+bool fg_is_fold_const(PyObject *o)
+{
+    return is_fold_const(o, 0);
+}
+
+static bool is_key_const(PyObject *key, int depth)
 {
     if (key == Py_None || fg_is_scalar_type(Py_TYPE(key)))
         return true;
     if (PyType_Check(key))
         return Py_TYPE(key) == &PyType_Type;
-    if (!PyTuple_CheckExact(key))
+    if (!PyTuple_CheckExact(key) || depth >= MAX_CONST_DEPTH)
         return false;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); i++)
-        if (!fg_is_key_const(PyTuple_GET_ITEM(key, i)))
+        if (!is_key_const(PyTuple_GET_ITEM(key, i), depth + 1))
             return false;
     return true;
 }
 
-bool fg_const_same(PyObject *a, PyObject *b)
+bool fg_is_key_const(PyObject *key)
 {
-    if (a == b)
-        return true;
-    if (Py_TYPE(a) != Py_TYPE(b))
-        return false;
-    if (PyFloat_CheckExact(a)) {
-        double x = PyFloat_AS_DOUBLE(a), y = PyFloat_AS_DOUBLE(b);
-        return memcmp(&x, &y, sizeof x) == 0;
-    }
-    if (PyComplex_CheckExact(a)) {
-        Py_complex x = PyComplex_AsCComplex(a), y = PyComplex_AsCComplex(b);
-        return memcmp(&x, &y, sizeof x) == 0;
-    }
-    if (PyTuple_CheckExact(a)) {
-        if (PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b))
-            return false;
-        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); i++)
-            if (!fg_const_same(PyTuple_GET_ITEM(a, i), PyTuple_GET_ITEM(b, i)))
-                return false;
-        return true;
-    }
-    return fg_is_scalar_type(Py_TYPE(a)) && PyObject_RichCompareBool(a, b, Py_EQ) == 1;
+    return is_key_const(key, 0);
 }

@@ -1,0 +1,290 @@
+"""Programs that try to hurt the engine: data nested without end, destructors and callbacks that come back in, threads against one gate, leaks.
+
+What could crash the process runs in a child.
+"""
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import textwrap
+import weakref
+
+import pytest
+
+framegate = pytest.importorskip("framegate")
+
+
+def run_child(body: str, **environment: str) -> str:
+    """The child's output; a failed assertion if it does not end well."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "FRAMEGATE_STRICT": "1", **environment}
+    done = subprocess.run([sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(body)], capture_output=True, text=True, env=env, timeout=120)
+    assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+    return done.stdout
+
+
+# --- depth -----------------------------------------------------------------------------------------------------------------------------
+
+BUILT = {
+    "list": "[x]",
+    "tuple": "(x,)",
+    "dict": "{1: x}",
+    "slice": "slice(x)",
+    "instance": "Box(x)",
+    "function": "(lambda inner: lambda: inner)(x)",
+    "list in dict": "{'a': [x]}",
+}
+
+
+@pytest.mark.parametrize("limit", [10**6])
+@pytest.mark.parametrize("step", BUILT.values(), ids=BUILT)
+def test_values_built_to_any_depth(step, limit):
+    run_child(f"""
+        import sys, framegate
+        sys.setrecursionlimit({limit})
+        class Box:
+            def __init__(self, inner):
+                self.inner = inner
+        def build(x):
+            for i in range(60000):
+                x = {step}
+            return x
+        def wrapped(x):
+            y = build(x)
+            return len(str(x)), y
+        assert type(framegate.compile(build)(1)) is type(build(1))
+        assert framegate.compile(wrapped)(1)[0] == 1
+    """)
+
+
+READ = {
+    "subscript": "x[0]",
+    "membership": "x in (1, (2,))",
+    "equality": "x == (1,)",
+    "length and identity": "(len(x), x is None)",
+    "isinstance": "isinstance(1, (x, int))",
+    "default": "(lambda a, b=x: b)(1)",
+    "array index": "len(x) + numpy.sum(numpy.ones(3)[x[1:]])",
+}
+
+
+@pytest.mark.parametrize("expression", READ.values(), ids=READ)
+def test_values_that_came_in_at_any_depth(expression):
+    run_child(f"""
+        import sys, framegate, numpy
+        sys.setrecursionlimit(10**6)
+        def read(x):
+            return {expression}
+        x = 1
+        for i in range(200000):
+            x = (x,)
+        def observe(f):
+            try:
+                return f(x)
+            except (TypeError, RecursionError) as error:
+                return type(error)
+        want, gate = observe(read), framegate.compile(read)
+        for i in range(3):
+            got = observe(gate)
+            assert got is want or got == want
+    """)
+
+
+def test_gates_that_call_themselves_end_in_recursion_error():
+    run_child("""
+        import sys, framegate
+        sys.setrecursionlimit(10**6)
+        @framegate.compile
+        def plain(n):
+            return 0 if n == 0 else 1 + plain(n - 1)
+        @framegate.compile
+        def breaking(n):
+            print(end="")
+            return 0 if n == 0 else 1 + breaking(n - 1)
+        for gate in (plain, breaking):
+            for i in range(2):
+                try:
+                    gate(10**6)
+                except RecursionError:
+                    pass
+                else:
+                    raise AssertionError(gate)
+                assert gate(5) == 5
+    """)
+
+
+# --- code that comes back in -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_destructor_gives_the_function_another_code_while_its_arguments_are_bound():
+    run_child("""
+        import framegate, gc
+        def small(a, *rest, b=1, **more): return a, rest, b, more
+        def large(z0, z1, z2, z3, z4, z5, z6, z7, z8, *rest, k=1, l=2, m=3, n=4, o=5, p=6, q=7, **more): return "large"
+        def f(): pass
+        gate = framegate.compile(f)
+        f.__kwdefaults__ = {"b": 1, "k": 1, "l": 2, "m": 3, "n": 4, "o": 5, "p": 6, "q": 7}
+        class Evil:
+            def __init__(self): self.me = self
+            def __del__(self):
+                for turn in range(3):
+                    f.__code__ = large.__code__.replace()
+                    assert gate(1, 2, 3, 4, 5, 6, 7, 8, 9, zz=1) == "large"
+        many = tuple(range(30))
+        for round in range(50):
+            f.__code__ = small.__code__.replace()
+            assert gate(1, 2, b=3, c=4) == (1, (2,), 3, {"c": 4})
+            gc.collect(), gc.disable(), gc.set_threshold(1, 1, 1)
+            Evil()
+            held = [[] for i in range(50)]
+            gc.enable()
+            got = gate(*many, b=3, c=round)
+            gc.set_threshold(700)
+            assert got in ((0, many[1:], 3, {"c": round}), "large"), got
+    """)
+
+
+def test_guarded_objects_call_the_gate_and_reset_from_their_methods():
+    def reader(box, key):
+        return box.table[key] + box.offset
+
+    gate = framegate.compile(reader)
+    depth = 0
+
+    class Key:
+        def __init__(self, n):
+            self.n = n
+
+        def __hash__(self):
+            poke()
+            return self.n % 3
+
+        def __eq__(self, other):
+            poke()
+            return isinstance(other, Key) and self.n == other.n
+
+    class Box:
+        pass
+
+    def poke():
+        nonlocal depth
+        if depth < 2:
+            depth += 1
+            try:
+                framegate.reset()
+                gate(plain_box, "a")
+                gate(plain_box, 1)
+                gc.collect()
+            finally:
+                depth -= 1
+
+    plain_box, box = Box(), Box()
+    plain_box.table, plain_box.offset = {"a": 1, 1: 2}, 3
+    depth = 9
+    box.table, box.offset = {Key(i): i for i in range(6)}, 10
+    depth = 0
+    for i in range(6):
+        assert gate(box, Key(i)) == i + 10
+        assert gate(plain_box, "a") == 4
+
+
+def test_a_destructor_compiles_while_counters_are_read():
+    run_child("""
+        import framegate, gc
+        def fresh():
+            def inner(x):
+                print(end="")
+                return x + 1
+            return inner
+        ran = []
+        class Evil:
+            def __init__(self): self.me = self
+            def __del__(self): ran.append(framegate.compile(fresh())(len(ran)))
+        framegate.compile(fresh())(1)
+        for i in range(20):
+            gc.collect(), gc.disable(), gc.set_threshold(1, 1, 1)
+            Evil()
+            held = [[] for i in range(50)]
+            gc.enable()
+            framegate.stats()
+            gc.set_threshold(700)
+        assert len(ran) == 20, ran
+    """)
+
+
+# --- threads ---------------------------------------------------------------------------------------------------------------------------
+
+
+def test_many_threads_against_one_gate():
+    run_child("""
+        import gc, random, sys, threading, time
+        import numpy as np
+        import framegate
+        sys.setswitchinterval(1e-6)
+        scale = 2
+        class Box:
+            def __init__(self): self.w = 3
+            def __del__(self): gates[0](1)
+        def f(x, k=1):
+            y = x * scale + k
+            print(end="")
+            for i in range(2):
+                y = y + i
+            return y
+        def fresh():
+            def inner(x, box):
+                return x + box.w
+            return inner
+        arguments = [1, 2.5, True, 1j, np.ones(3), np.ones((2, 2), np.float32), np.float64(3), np.arange(4)]
+        want = [f(a) for a in arguments]
+        gates = [framegate.compile(f), framegate.compile(f, backend=lambda graph, examples: graph)]
+        stop, failures = time.monotonic() + 4, []
+        def guarded(body):
+            def loop():
+                rng = random.Random(threading.get_ident())
+                try:
+                    while time.monotonic() < stop and not failures:
+                        body(rng)
+                except BaseException as error:
+                    failures.append(error)
+                    raise
+            return loop
+        def call(rng):
+            i = rng.randrange(len(arguments))
+            got = rng.choice(gates)(arguments[i]) if rng.random() < .8 else gates[0](x=arguments[i], k=1)
+            assert type(got) is type(want[i]) and np.array_equal(got, want[i]), (got, want[i])
+        def come_and_go(rng):
+            gate, box = framegate.compile(fresh()), Box()
+            assert gate(1, box) == 4 and gate(2.5, box) == 5.5
+            del gate, box
+        def replace(rng):
+            gates[1] = framegate.compile(f, backend=lambda graph, examples: graph, recompile_limit=rng.randrange(1, 9))
+            framegate.config.cache_size = rng.randrange(1, 9)
+        def disturb(rng):
+            rng.choice([framegate.reset, gc.collect, framegate.stats, lambda: framegate.cache_entries(gates[0]), lambda: framegate.why(gates[0])])
+            time.sleep(0.001)
+            framegate.reset()
+        def stance(rng):
+            with framegate.set_stance(rng.choice(["force_eager", "eager_on_recompile", "default"])):
+                call(rng)
+        bodies = [call] * 5 + [come_and_go, replace, disturb, stance]
+        threads = [threading.Thread(target=guarded(b)) for b in bodies]
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+        assert not failures, failures
+    """, PYTHONDEVMODE="1", PYTHONWARNINGS="ignore")
+
+
+# --- leaks -----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_explanations_are_freed():
+    def f(x):
+        return x + 1
+
+    made = framegate.explain(f)(1)
+    watched = weakref.ref(made)
+    del made
+    gc.collect()
+    assert watched() is None
