@@ -49,6 +49,8 @@ __attribute__((noinline)) fg_hit fg_hit_make_target(fg_site_owner *owner, const 
         if (owner->shared && entry->uses_closure) {
             Py_XSETREF(spare->func, func);
             spare->uid = entry->uid;
+        } else if (owner->shared && (st = fg_target_rest(func)) != FG_OK) {
+            Py_DECREF(func);
         } else {
             st = fg_target_keep(owner, winner, entry, func);
         }

@@ -33,12 +33,12 @@ fg_hit fg_hit_evaluate_large(fg_site_owner *owner, fg_cache_snapshot *snapshot, 
 fg_outcome fg_site_dispatch_rest(fg_site_owner *owner, const fg_view *view, fg_hit hit, fg_target *spare, PyObject **result);
 
 static inline PyObject *fg_hit_target(const fg_site_owner *owner, const fg_view *view, const fg_entry *entry, uint32_t winner,
-                                      const fg_target *spare)
+                                      const fg_target *spare, fg_lend *lend)
 {
     if (FG_HIT_LIKELY(winner < owner->n_targets) && FG_HIT_LIKELY(owner->targets[winner].uid == entry->uid)) {
         PyObject *func = owner->targets[winner].func;
-        /* A gate has one function; a segment is run for any. */
-        if (!owner->shared || ((PyFunctionObject *)func)->func_globals == view->globals)
+        /* A gate has one function; a segment is run for any, one at a time. */
+        if (!owner->shared || (*lend = fg_target_lend(func, view)) != FG_LEND_TAKEN)
             return func;
     }
     return spare->uid == entry->uid ? spare->func : NULL;
@@ -61,7 +61,8 @@ static inline __attribute__((always_inline)) fg_hit fg_hit_evaluate(fg_site_owne
         fg_eval_release(&eval);
         return FG_HIT_AGAIN;
     }
-    PyObject *target = fg_hit_target(owner, view, entry, eval.winner, spare);
+    fg_lend lend = FG_LEND_TAKEN;
+    PyObject *target = fg_hit_target(owner, view, entry, eval.winner, spare, &lend);
     if (FG_HIT_UNLIKELY(target == NULL)) {
         fg_hit made = fg_hit_make_target(owner, view, entry, eval.winner, spare);
         if (eval.held != NULL)
@@ -82,6 +83,8 @@ static inline __attribute__((always_inline)) fg_hit fg_hit_evaluate(fg_site_owne
         fg_cache_snapshot_release_locked(snapshot);
     if (FG_HIT_UNLIKELY(eval.held != NULL))
         fg_eval_release(&eval);
+    if (FG_HIT_UNLIKELY(lend == FG_LEND_LENT))
+        fg_target_returned(owner, target);
     Py_DECREF(target);
     return FG_HIT_DONE;
 }

@@ -132,6 +132,12 @@ uint32_t fg_site_cache_size(const fg_site *site);
 
 /* Layer-internal (hook_target.c, hook_site.c). */
 fg_status fg_target_make(const fg_entry *entry, const fg_view *view, FG_NEW PyObject **out);
+/* A shared owner's targets have no globals between calls (rest); a call lends its own and takes them back when the target has returned. */
+typedef enum fg_lend { FG_LEND_TAKEN, FG_LEND_RUNS, FG_LEND_LENT } fg_lend;
+fg_status fg_target_rest(PyObject *target);
+/* TAKEN: it is in use with the globals of another function. RUNS: with these. */
+fg_lend fg_target_lend(PyObject *target, const fg_view *view);
+void fg_target_returned(fg_site_owner *owner, PyObject *target);
 /* Keep a target at this index; steals func. */
 fg_status fg_target_keep(fg_site_owner *owner, uint32_t index, const fg_entry *entry, FG_STEALS PyObject *func);
 /* Move an existing target of the entry to this index; 0: there is none. */

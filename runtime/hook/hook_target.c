@@ -1,6 +1,9 @@
 /* Targets: the function objects that run an entry's code for one function of the user. They hold that function's globals and closure, which
  * an entry must not, so they belong to the owner (a gate) and die with it. The table is indexed by the entry's place in the snapshot; since places
  * move when entries leave, a row names its entry by its uid.
+ *
+ * A shared owner (a segment) is a constant of a code object, where the collector does not see it: a target kept there with the globals it ran with would
+ * keep a module that nobody else knows alive for ever. So between calls its targets have no globals but an empty dict; a call lends them its own.
  */
 #include "runtime/base/alloc.h"
 #include "runtime/hook/hook_site.h"
@@ -25,6 +28,48 @@ fg_status fg_target_make(const fg_entry *entry, const fg_view *view, PyObject **
     FG_COUNT(TARGETS, 1);
     *out = func;
     return FG_OK;
+}
+
+static PyObject *no_globals; /* an empty dict, made with the first target of a shared owner */
+
+fg_status fg_target_rest(PyObject *target)
+{
+    PyFunctionObject *func = (PyFunctionObject *)target;
+    if (no_globals == NULL && (no_globals = PyDict_New()) == NULL)
+        return FG_ERR_PYTHON;
+    PyObject *globals = func->func_globals, *builtins = func->func_builtins;
+    func->func_globals = Py_NewRef(no_globals);
+    func->func_builtins = Py_NewRef(no_globals);
+    Py_DECREF(globals);
+    Py_DECREF(builtins);
+    return FG_OK;
+}
+
+fg_lend fg_target_lend(PyObject *target, const fg_view *view)
+{
+    PyFunctionObject *func = (PyFunctionObject *)target;
+    if (func->func_globals == view->globals && func->func_builtins == view->builtins)
+        return FG_LEND_RUNS; /* further out, or in another thread: who lent it takes it back */
+    if (func->func_globals != no_globals)
+        return FG_LEND_TAKEN;
+    func->func_globals = Py_NewRef(view->globals);
+    func->func_builtins = Py_NewRef(view->builtins);
+    Py_DECREF(no_globals); /* twice what the target had; the first reference stays ours */
+    Py_DECREF(no_globals);
+    return FG_LEND_LENT;
+}
+
+void fg_target_returned(fg_site_owner *owner, PyObject *target)
+{
+    for (uint32_t i = 0; i < owner->n_targets; i++)
+        if (owner->targets[i].func == target) {
+            /* One reference is the caller's and one the table's. Somebody else's is a frame's, which reads the globals through the function: left to it. */
+            if (Py_REFCNT(target) == 2 && fg_target_rest(target) == FG_OK)
+                return;
+            owner->targets[i] = (fg_target){0, NULL};
+            Py_DECREF(target);
+            return;
+        }
 }
 
 fg_status fg_target_keep(fg_site_owner *owner, uint32_t index, const fg_entry *entry, PyObject *func)

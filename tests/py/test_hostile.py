@@ -288,3 +288,37 @@ def test_explanations_are_freed():
     del made
     gc.collect()
     assert watched() is None
+
+
+NAMESPACES = {
+    "no break": ("    return x + 1", False),
+    "break": ("    y = x + 1\n    print(end='')\n    return y + len(word)", False),
+    "breaks in a loop": ("    for i in range(3):\n        print(end='')\n        x = x + i\n    return x", False),
+    "break in a handler": ("    try:\n        print(end='')\n        raise KeyError(x)\n    except KeyError as e:\n        x = x + len(e.args)\n    return x", False),
+    "break and closure": ("    y = x + word_length\n    print(end='')\n    return y + word_length", True),
+    "an error after a break": ("    y = x + 1\n    print(end='')\n    return y / (y - y)", False),
+}
+
+
+@pytest.mark.parametrize("body, closure", NAMESPACES.values(), ids=NAMESPACES)
+def test_a_namespace_that_nobody_knows_is_freed(body, closure):
+    class Mark:
+        pass
+
+    def use():
+        space = {"framegate": framegate, "mark": Mark(), "word": "abc"}
+        source = "def f(x):\n" + body
+        if closure:
+            source = "def make(word_length):\n" + textwrap.indent(source, "    ") + "\n    return f\nf = make(3)"
+        exec(source + "\ngate = framegate.compile(f)\n", space)
+        for i in range(4):
+            for argument in (1, 2.5):
+                try:
+                    space["gate"](argument)
+                except ZeroDivisionError:
+                    pass
+        return weakref.ref(space["mark"])
+
+    watched = use()
+    gc.collect()
+    assert watched() is None
