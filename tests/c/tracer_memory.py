@@ -7,9 +7,8 @@ import gc
 from typing import Any, Callable
 
 import failing
-import numpy as np
-
 import framegate
+import numpy as np
 
 SOURCE = '''
 import numpy as np
