@@ -117,8 +117,8 @@ static fg_status merge_fact(fg_build *b, int32_t *first, int32_t *last, fg_mfact
         if (other->hash != fact->hash || other->kind != fact->kind)
             continue;
         if (fact->ids != NULL
-                ? other->leaf.lo != fact->leaf.lo || memcmp(other->ids, fact->ids, (size_t)fact->leaf.lo * sizeof *fact->ids) ||
-                      memcmp(other->adaptors, fact->adaptors, (size_t)fact->leaf.lo * sizeof *fact->adaptors)
+                ? other->leaf.lo != fact->leaf.lo || memcmp(other->ids, fact->ids, (size_t)fact->leaf.lo * sizeof *fact->ids) != 0 ||
+                      memcmp(other->adaptors, fact->adaptors, (size_t)fact->leaf.lo * sizeof *fact->adaptors) != 0
                 : !fg_leaf_same(fact->kind, &other->leaf, &fact->leaf))
             continue;
         fg_set_add(b, other->asked, entry);
