@@ -108,8 +108,8 @@ REFUSED = (
      "align_* refine_names rename rename_ names"),
     ("internal: made for autograd, code generation or one backend",
      "*_backward *_backward_* *_jvp batch_norm_* native_norm* norm_except_dim lift* *_forward_only slow_conv* thnn_conv* conv_depthwise3d "
-     "resize_as_sparse_ native_channel_shuffle grid_sampler* convolution_overrideable *_copy affine_grid_generator sym_* gru_cell "
-     "fused_* rnn_*_cell lstm_cell embedding_renorm_ infinitely_differentiable*"),
+     "resize_as_sparse_ native_channel_shuffle grid_sampler* convolution_overrideable *_copy affine_grid_generator sym_* "
+     "fused_* embedding_renorm_ infinitely_differentiable*"),
     ("reads memory that is no tensor", "from_file frombuffer"),
     ("not a function of its arguments alone", "is_vulkan_available is_pinned is_inference is_distributed pin_memory unsafe_*"),
 )

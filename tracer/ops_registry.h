@@ -36,7 +36,9 @@ enum {
     FG_OPF_CREATES = 256,      /* is an operation without any tensor argument too (zeros, arange) */
     FG_OPF_CHANGES_META = 512, /* may change the metadata of an argument in place (resize_, t_, set_): never captured */
     FG_OPF_ERRSTATE =
-        1024 /* reads the library's floating-point error state: np.errstate or a warnings filter can turn data into an exception */
+        1024, /* reads the library's floating-point error state: np.errstate or a warnings filter can turn data into an exception */
+    FG_OPF_NEEDS_DATA =
+        2048 /* looks at the data of tensors among its arguments: it cannot run on tensors without data, which compilers use */
 };
 
 /* What one argument of an operation is for. The letters are the spelling in signature texts, see fg_op_signature_parse. */

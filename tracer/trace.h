@@ -270,6 +270,9 @@ bool fg_is_scalar_type(PyTypeObject *type);
 fg_flow fg_index_value(fg_trace *t, fg_value *v, int64_t *out); /* exact int or bool, as a guarded constant */
 
 /* --- tensors (trace_tensor.c) */
+enum { FG_LIB_NUMPY = 0, FG_LIB_TORCH = 1 };
+enum { FG_TORCH_RESULT = 2 };             /* in a register's is_tensor: what torch made */
+int fg_tensor_library(const fg_value *v); /* FG_LIB_…, of a tensor value */
 fg_flow fg_tensor_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out);
 fg_flow fg_tensor_compare(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out);
 fg_flow fg_tensor_unary(fg_trace *t, int op, fg_value *a, fg_value **out);
@@ -283,6 +286,14 @@ fg_flow fg_tensor_unpack(fg_trace *t, fg_value *o, int32_t n, fg_value **out);
 fg_flow fg_tensor_len(fg_trace *t, fg_value *o, int64_t *len);
 fg_flow fg_tensor_standin(fg_trace *t, fg_value *v, PyObject **out); /* borrowed; breaks where it cannot be inferred */
 bool fg_has_tensor(fg_trace *t, fg_value *v, int depth); /* it is or contains a tensor; never looks at lazy values beyond their type */
+
+/* --- graphs for a backend (trace_suit.c) */
+/* FX has no run-time scalars: a torch graph for a backend takes them as constants. */
+fg_flow fg_bake_scalars(fg_trace *t, fg_value *v, int depth);
+fg_flow fg_suit_compiler(fg_trace *t, int lib, const fg_op_row *row, fg_value **operands, int32_t n);
+/* A list or tuple as a graph for a backend sees it: its elements of now, each an operand of its own. What came from outside would be an input that no
+ * compiler looks into, and a list that was made in the trace may have changed since. */
+fg_flow fg_elements_of_now(fg_trace *t, fg_value **v);
 
 /* --- attributes (trace_attr.c) */
 fg_flow fg_attr_load(fg_trace *t, fg_value *o, PyObject *name, fg_value **out);

@@ -263,11 +263,20 @@ static fg_status name_inputs(fg_trace *t, PyCodeObject *code)
 
 /* --- the whole */
 
+/* Under a mode of the user's that sees every operation, or a transformation, nothing may be inferred: the user's code would see that too. */
+static fg_flow check_torch_state(fg_trace *t)
+{
+    fg_torch_state state;
+    return fg_torch_state_read(&state) ? FG_FLOW_OK : fg_break(t, FG_BREAK_TORCH_STATE, "torch's thread state");
+}
+
 static fg_flow run(fg_trace *t, fg_icode *icode, const fg_resume_point *point, bool *broke)
 {
     fg_value *value = NULL;
     bool returned;
     fg_flow flow = fg_trace_root(t, icode, t->view, point->pc, point->depth);
+    if (flow == FG_FLOW_OK && (flow = check_torch_state(t)) == FG_FLOW_BREAK)
+        return flow;
     if (flow == FG_FLOW_OK)
         flow = fg_trace_run(t, &returned, &value);
     else if (flow == FG_FLOW_BREAK)

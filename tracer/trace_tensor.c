@@ -9,20 +9,16 @@
 
 #include <string.h>
 
-enum { LIB_NUMPY = 0, LIB_TORCH = 1 };
-enum { TORCH_RESULT = 2 }; /* in a register's is_tensor: what torch made */
-
-/* The library of a tensor value is kept in its index. */
-static int library(const fg_value *v)
+int fg_tensor_library(const fg_value *v)
 {
-    return v->type != NULL ? (fg_py_is_torch_type(v->type) ? LIB_TORCH : LIB_NUMPY) : (int)v->index;
+    return v->type != NULL ? (fg_py_is_torch_type(v->type) ? FG_LIB_TORCH : FG_LIB_NUMPY) : (int)v->index;
 }
 
 static PyTypeObject *member_type(const fg_value *v)
 {
     if (v->type != NULL && !v->is_scalar)
         return v->type;
-    return library(v) == LIB_TORCH ? fg_py_torch_tensor_type() : fg_names.numpy_ndarray;
+    return fg_tensor_library(v) == FG_LIB_TORCH ? fg_py_torch_tensor_type() : fg_names.numpy_ndarray;
 }
 
 bool fg_has_tensor(fg_trace *t, fg_value *v, int depth)
@@ -45,8 +41,8 @@ static fg_flow operand(fg_trace *t, fg_value **pv, int *lib, int depth)
     fg_value *v = *pv;
     switch ((fg_vkind)v->kind) {
     case FG_V_TENSOR:
-        if (library(v) == LIB_TORCH)
-            *lib = LIB_TORCH;
+        if (fg_tensor_library(v) == FG_LIB_TORCH)
+            *lib = FG_LIB_TORCH;
         return FG_FLOW_OK;
     case FG_V_SCALAR: return FG_FLOW_OK;
     case FG_V_CONST:
@@ -81,8 +77,8 @@ static fg_flow new_tensor(fg_trace *t, fg_reg reg, int lib, fg_value *const *ope
     if (n)
         memcpy(v->items, operands, (size_t)n * sizeof *operands);
     v->n = v->cap = n;
-    t->ir.regs[reg].is_tensor = lib == LIB_TORCH ? TORCH_RESULT : 1;
-    if (lib == LIB_TORCH)
+    t->ir.regs[reg].is_tensor = lib == FG_LIB_TORCH ? FG_TORCH_RESULT : 1;
+    if (lib == FG_LIB_TORCH)
         FG_SET(t, t->uses_torch, true);
     *out = v;
     return FG_FLOW_OK;
@@ -99,64 +95,6 @@ static fg_flow settle_raises(fg_trace *t, fg_op_raises raises, fg_value *result,
     return fg_tensor_standin(t, result, &standin);
 }
 
-/* FX has no run-time scalars: a torch graph for a backend takes them as constants. */
-static fg_flow bake_scalars(fg_trace *t, fg_value *v, int depth)
-{
-    if (v->kind == FG_V_SCALAR)
-        return fg_concrete(t, v);
-    if ((v->kind == FG_V_LIST || v->kind == FG_V_TUPLE || v->kind == FG_V_SLICE) && depth < 8)
-        for (int32_t i = 0; i < v->n; i++)
-            FG_DO(bake_scalars(t, v->items[i], depth + 1));
-    return FG_FLOW_OK;
-}
-
-static bool has_library(fg_value **operands, int32_t n, int lib)
-{
-    for (int32_t i = 0; i < n; i++) {
-        fg_value *v = operands[i];
-        if (v->kind == FG_V_TENSOR && library(v) == lib)
-            return true;
-        if ((v->kind == FG_V_LIST || v->kind == FG_V_TUPLE || v->kind == FG_V_SLICE) && has_library(v->items, v->n, lib))
-            return true;
-    }
-    return false;
-}
-
-/* Of the last graph step, LIB_TORCH or LIB_NUMPY; -1: there is none yet. */
-static int library_so_far(const fg_trace *t)
-{
-    for (int32_t i = t->ir.n_steps - 1; i >= 0; i--) {
-        const fg_step *step = &t->ir.steps[i];
-        if (!(step->flags & FG_SF_GRAPH))
-            continue;
-        if (step->n_results > 0 && t->ir.regs[step->result].is_tensor == TORCH_RESULT)
-            return LIB_TORCH;
-        for (int32_t k = 0; k < step->n_args; k++) {
-            const fg_ir_reg *r = &t->ir.regs[step->args[k]];
-            if (r->is_tensor == TORCH_RESULT || (r->is_tensor && r->object != NULL && fg_py_is_torch_type(Py_TYPE(r->object))))
-                return LIB_TORCH;
-        }
-        return LIB_NUMPY;
-    }
-    return -1;
-}
-
-/* A compiler of torch graphs knows torch's values only: it would take an array or a NumPy scalar, and every Python scalar, for a constant, and cannot
- * have a result whose shape depends on data. */
-static fg_flow suit_compiler(fg_trace *t, int lib, const fg_op_row *row, fg_value **operands, int32_t n)
-{
-    int before = library_so_far(t);
-    if (before >= 0 && before != lib)
-        return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "operations of NumPy and of torch in one graph for a backend");
-    if (lib == LIB_TORCH && has_library(operands, n, LIB_NUMPY))
-        return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "a NumPy value in a torch graph for a backend");
-    if (lib == LIB_TORCH && row != NULL && (row->flags & FG_OPF_DATA_OUTPUT))
-        return fg_break(t, FG_BREAK_DATA_DEPENDENT_SHAPE, "the result of %U", row->name);
-    for (int32_t i = 0; i < n && (lib == LIB_TORCH || t->uses_torch); i++)
-        FG_DO(bake_scalars(t, operands[i], 0));
-    return FG_FLOW_OK;
-}
-
 static fg_flow emit_op(fg_trace *t, fg_step_op op, int lib, int arg, PyObject *name, PyObject *kwnames, fg_value **operands, int32_t n,
                        int flags, const fg_op_row *row, fg_reg *reg)
 {
@@ -164,7 +102,7 @@ static fg_flow emit_op(fg_trace *t, fg_step_op op, int lib, int arg, PyObject *n
     if (regs == NULL)
         return fg_nomem();
     if (t->opaque)
-        FG_DO(suit_compiler(t, lib, row, operands, n));
+        FG_DO(fg_suit_compiler(t, lib, row, operands, n));
     for (int32_t i = 0; i < n; i++) {
         fg_value *v = operands[i];
         if (v->kind == FG_V_CONST && v->node != FG_NODE_NONE && fg_is_scalar_type(v->type)) { /* known by value: no input is needed */
@@ -172,6 +110,8 @@ static fg_flow emit_op(fg_trace *t, fg_step_op op, int lib, int arg, PyObject *n
                 return fg_nomem();
             continue;
         }
+        if (t->opaque)
+            FG_DO(fg_elements_of_now(t, &v));
         FG_DO(fg_materialise(t, v, &regs[i]));
     }
     FG_DO(fg_emit(t, op, flags | FG_SF_RAISES, arg, name, kwnames, regs, n, reg));
@@ -191,7 +131,7 @@ static fg_flow mark_mutated(fg_trace *t, fg_value *v)
 
 fg_flow fg_tensor_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
 {
-    int lib = LIB_NUMPY;
+    int lib = FG_LIB_NUMPY;
     fg_reg reg;
     fg_value *pair[2] = {a, b};
     FG_DO(operand(t, &pair[0], &lib, 0));
@@ -200,11 +140,11 @@ fg_flow fg_tensor_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value
         fg_value *v = pair[i];
         bool is_number = (v->kind == FG_V_SCALAR || v->kind == FG_V_CONST) &&
                          (v->type == &PyLong_Type || v->type == &PyFloat_Type || v->type == &PyBool_Type || v->type == &PyComplex_Type);
-        if (v->kind != FG_V_TENSOR && !is_number && !((v->kind == FG_V_LIST || v->kind == FG_V_TUPLE) && lib == LIB_NUMPY))
+        if (v->kind != FG_V_TENSOR && !is_number && !((v->kind == FG_V_LIST || v->kind == FG_V_TUPLE) && lib == FG_LIB_NUMPY))
             return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "operator between an array and %s",
                             v->type ? v->type->tp_name : "a run-time object");
     }
-    if (lib == LIB_NUMPY && fg_is_covered(t))
+    if (lib == FG_LIB_NUMPY && fg_is_covered(t))
         return fg_break(t, FG_BREAK_MAY_RAISE_IN_TRY, "arithmetic, which NumPy's error state may turn into an exception");
     bool in_place = op >= 13 && pair[0]->kind == FG_V_TENSOR && !pair[0]->is_scalar;
     FG_DO(emit_op(t, FG_STEP_BINARY, lib, op, NULL, NULL, pair, 2, FG_SF_GRAPH | (in_place ? FG_SF_EFFECT : 0), NULL, &reg));
@@ -222,7 +162,7 @@ fg_flow fg_tensor_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value
 
 fg_flow fg_tensor_compare(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
 {
-    int lib = LIB_NUMPY;
+    int lib = FG_LIB_NUMPY;
     fg_reg reg;
     fg_value *pair[2] = {a, b};
     FG_DO(operand(t, &pair[0], &lib, 0));
@@ -240,7 +180,7 @@ fg_flow fg_tensor_compare(fg_trace *t, int op, fg_value *a, fg_value *b, fg_valu
 fg_flow fg_tensor_unary(fg_trace *t, int op, fg_value *a, fg_value **out)
 {
     fg_reg reg;
-    int lib = library(a);
+    int lib = fg_tensor_library(a);
     FG_DO(emit_op(t, FG_STEP_UNARY, lib, op, NULL, NULL, &a, 1, FG_SF_GRAPH, NULL, &reg));
     FG_DO(new_tensor(t, reg, lib, &a, 1, out));
     return settle_raises(t, FG_RAISES_METADATA, *out, "the operator");
@@ -267,7 +207,7 @@ static fg_flow metadata_of(fg_trace *t, fg_value *v, PyObject **out);
 static fg_flow has_mask(fg_trace *t, fg_value *k, bool *mask)
 {
     enum { TORCH_UINT8 = 0, TORCH_BOOL = 11 };
-    if (k->kind == FG_V_TENSOR && library(k) == LIB_TORCH) {
+    if (k->kind == FG_V_TENSOR && fg_tensor_library(k) == FG_LIB_TORCH) {
         PyObject *of;
         fg_tensor_meta meta;
         FG_DO(metadata_of(t, k, &of));
@@ -282,12 +222,12 @@ static fg_flow has_mask(fg_trace *t, fg_value *k, bool *mask)
 
 fg_flow fg_tensor_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value **out)
 {
-    int lib = library(o);
+    int lib = fg_tensor_library(o);
     fg_reg reg;
     bool by_data = false;
     fg_value *pair[2] = {o, k};
     FG_DO(check_index(t, &pair[1], &lib, &by_data));
-    if (t->opaque && by_data && lib == LIB_TORCH) {
+    if (t->opaque && by_data && lib == FG_LIB_TORCH) {
         bool mask = false;
         FG_DO(has_mask(t, pair[1], &mask));
         if (mask)
@@ -300,21 +240,30 @@ fg_flow fg_tensor_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value **out)
 
 fg_flow fg_tensor_store_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value *v)
 {
-    int lib = library(o);
+    int lib = fg_tensor_library(o);
     bool by_data = false;
     fg_value *all[3] = {v, o, k};
     FG_DO(operand(t, &all[0], &lib, 0));
     FG_DO(check_index(t, &all[2], &lib, &by_data));
     if (fg_is_covered(t))
         return fg_break(t, FG_BREAK_MAY_RAISE_IN_TRY, "item assignment to an array");
-    if (t->opaque)
-        FG_DO(suit_compiler(t, lib, NULL, all, 3));
+    if (t->opaque) {
+        bool mask = false;
+        FG_DO(fg_suit_compiler(t, lib, NULL, all, 3));
+        if (lib == FG_LIB_TORCH && all[0]->kind == FG_V_TENSOR)
+            FG_DO(has_mask(t, all[2], &mask));
+        if (mask)
+            return fg_break(t, FG_BREAK_DATA_DEPENDENT_SHAPE, "assignment of an array to a mask");
+    }
     fg_reg regs[3];
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
+        if (t->opaque)
+            FG_DO(fg_elements_of_now(t, &all[i]));
         FG_DO(fg_materialise(t, all[i], &regs[i]));
+    }
     FG_DO(mark_mutated(t, o));
     FG_DO(fg_emit(t, FG_STEP_STORE_SUBSCR, FG_SF_GRAPH | FG_SF_EFFECT | FG_SF_RAISES, 0, NULL, NULL, regs, 3, NULL));
-    if (lib == LIB_TORCH)
+    if (lib == FG_LIB_TORCH)
         FG_SET(t, t->uses_torch, true);
     return FG_FLOW_OK;
 }
@@ -495,11 +444,11 @@ static fg_flow meta_result(fg_trace *t, PyObject *result, fg_value **out)
 /* The object whose metadata stands for the value's: the input itself while nothing could have changed it, else a stand-in. */
 static fg_flow metadata_of(fg_trace *t, fg_value *v, PyObject **out)
 {
-    if (v->real != NULL && v->step < 0 && !(v->is_mutated && library(v) == LIB_TORCH)) {
+    if (v->real != NULL && v->step < 0 && !(v->is_mutated && fg_tensor_library(v) == FG_LIB_TORCH)) {
         *out = v->real;
         return FG_FLOW_OK;
     }
-    if (v->is_mutated && library(v) == LIB_TORCH)
+    if (v->is_mutated && fg_tensor_library(v) == FG_LIB_TORCH)
         return fg_break(t, FG_BREAK_INFERENCE, "metadata of a tensor that was changed in place");
     return fg_tensor_standin(t, v, out);
 }
@@ -526,8 +475,8 @@ fg_flow fg_tensor_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
     if (row->result != FG_RESULT_TENSOR)
         return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "array attribute '%U'", name);
     fg_reg reg;
-    FG_DO(emit_op(t, FG_STEP_ATTR, library(o), 0, name, NULL, &o, 1, FG_SF_GRAPH, row, &reg));
-    FG_DO(new_tensor(t, reg, library(o), &o, 1, out));
+    FG_DO(emit_op(t, FG_STEP_ATTR, fg_tensor_library(o), 0, name, NULL, &o, 1, FG_SF_GRAPH, row, &reg));
+    FG_DO(new_tensor(t, reg, fg_tensor_library(o), &o, 1, out));
     return settle_raises(t, (fg_op_raises)row->raises, *out, "the attribute");
 }
 
@@ -601,23 +550,23 @@ static fg_flow check_role(fg_trace *t, const fg_op_row *row, fg_value **args, in
         if (v->kind == FG_V_CONST && v->real == Py_None)
             return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U with None", row->name);
         /* fall through */
-    case FG_ROLE_OPERAND: return row->flags & FG_OPF_SCALARS ? FG_FLOW_OK : bake_scalars(t, v, 0);
+    case FG_ROLE_OPERAND: return row->flags & FG_OPF_SCALARS ? FG_FLOW_OK : fg_bake_scalars(t, v, 0);
     case FG_ROLE_CONSTANT:
         if (contains_tensor(v, 0))
             return fg_break(t, FG_BREAK_DATA_DEPENDENT_SHAPE, "%U with an array where a plain value decides the shape", row->name);
-        return bake_scalars(t, v, 0);
+        return fg_bake_scalars(t, v, 0);
     case FG_ROLE_OUT: return add_write(t, row, w, v, true);
     case FG_ROLE_WRITTEN: return add_write(t, row, w, v, false);
     case FG_ROLE_INPLACE: {
         bool in_place;
-        FG_DO(bake_scalars(t, v, 0));
+        FG_DO(fg_bake_scalars(t, v, 0));
         FG_DO(fg_truth(t, v, &in_place));
         return in_place && at != 0 ? add_write(t, row, w, args[0], true) : FG_FLOW_OK;
     }
     case FG_ROLE_FIXED:
     case FG_ROLE_TEXT: {
         const fg_op_param *param = fg_op_param_find(row, position, name);
-        FG_DO(bake_scalars(t, v, 0));
+        FG_DO(fg_bake_scalars(t, v, 0));
         bool right = v->kind == FG_V_CONST && param != NULL &&
                      (param->role == FG_ROLE_TEXT ? v->real == Py_None || PyUnicode_CheckExact(v->real) : v->real == param->value);
         return right ? FG_FLOW_OK : fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U with this argument is another operation", row->name);
@@ -665,7 +614,7 @@ static fg_flow finish_op(fg_trace *t, const fg_op_row *row, fg_reg reg, int lib,
     fg_op_raises raises = (row->flags & FG_OPF_ERRSTATE) ? FG_RAISES_DATA : (fg_op_raises)row->raises;
     if (row->flags & FG_OPF_STATE)
         t->ir.steps[t->ir.n_steps - 1].flags |= FG_SF_EFFECT;
-    if (lib == LIB_TORCH)
+    if (lib == FG_LIB_TORCH)
         FG_SET(t, t->uses_torch, true);
     switch ((fg_op_result)row->result) {
     case FG_RESULT_TENSOR:
@@ -709,7 +658,7 @@ static fg_flow finish_op(fg_trace *t, const fg_op_row *row, fg_reg reg, int lib,
 fg_flow fg_tensor_call(fg_trace *t, const fg_op_row *row, PyObject *callable, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out)
 {
     fg_writes writes = {.n = 0};
-    int lib = PyUnicode_GET_LENGTH(row->name) > 5 && PyUnicode_READ_CHAR(row->name, 0) == 't' ? LIB_TORCH : LIB_NUMPY;
+    int lib = PyUnicode_GET_LENGTH(row->name) > 5 && PyUnicode_READ_CHAR(row->name, 0) == 't' ? FG_LIB_TORCH : FG_LIB_NUMPY;
     FG_DO(check_row(t, row));
     for (int32_t i = 0; i < n; i++)
         FG_DO(operand(t, &args[i], &lib, 0));
@@ -740,7 +689,7 @@ fg_flow fg_tensor_method(fg_trace *t, fg_value *self, PyObject *name, fg_value *
     const fg_op_row *row = fg_op_find_member(member_type(self), name);
     fg_value **all = fg_arena_alloc(&t->arena, (size_t)(n + 1) * sizeof *all);
     fg_writes writes = {.n = 0};
-    int lib = library(self);
+    int lib = fg_tensor_library(self);
     fg_reg reg;
     if (all == NULL)
         return fg_nomem();
@@ -793,7 +742,7 @@ fg_flow fg_tensor_unpack(fg_trace *t, fg_value *o, int32_t n, fg_value **out)
     step->site = site;
     fg_reg first = step->result;
     for (int32_t i = 0; i < n; i++) {
-        FG_DO(new_tensor(t, first + i, library(o), &o, 1, &out[i]));
+        FG_DO(new_tensor(t, first + i, fg_tensor_library(o), &o, 1, &out[i]));
         out[i]->cap = i; /* which one it is, for inference */
     }
     return FG_FLOW_OK;

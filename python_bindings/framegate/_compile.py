@@ -9,7 +9,7 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, overload
 
-from framegate import _core, _rules, backends, config, exc
+from framegate import _core, _rules, backends, config, exc, logs
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -266,7 +266,7 @@ def _call_backend(graph: Any, example_inputs: list[Any], options: dict[str, Any]
     """Compile one graph with the backend of ``options``. Called by the tracer.
 
     ``graph`` becomes an FX module where an input or constant is a torch tensor; without any, torch's own backends are not asked. What the backend returns is
-    wrapped so that the number of outputs is checked.
+    wrapped so that the number of outputs is checked. A graph that torch's backends fail on because of its own operations is replayed.
     BackendCompilerFailed if the backend raises an Exception, or returns something that is not callable.
     """
     options = options or {}
@@ -281,6 +281,10 @@ def _call_backend(graph: Any, example_inputs: list[Any], options: dict[str, Any]
         subject = graph.to_fx()
     elif not torch_graph and _is_torchs(backend, name):
         return graph  # nothing of torch's in it: replayed
+    checked = torch_graph and subject is not graph and _is_torchs(backend, name)
+    if checked and _writes_where_it_may_fail(subject, example_inputs) and _fails_by_itself(graph, example_inputs):
+        logs.replayed(graph.name, name, None)
+        return graph
     keywords = {"options": options["options"]} if options.get("options") else {}
     try:
         with _Ambient(torch_graph):
@@ -291,6 +295,9 @@ def _call_backend(graph: Any, example_inputs: list[Any], options: dict[str, Any]
     except exc.FramegateError:
         raise
     except Exception as error:
+        if checked and _fails_by_itself(graph, example_inputs):
+            logs.replayed(graph.name, name, error)
+            return graph
         raise exc.BackendCompilerFailed(name, error, where) from error
     if not callable(compiled):
         raise exc.BackendCompilerFailed(name, None, f"returned {type(compiled).__name__} {where}; a backend returns a callable")
@@ -301,6 +308,25 @@ def _call_backend(graph: Any, example_inputs: list[Any], options: dict[str, Any]
     if compiled is graph:
         return graph
     return _core.checked_call(compiled, _output_count(graph), f"what backend {name!r} made of graph {graph.name!r}")
+
+
+def _fails_by_itself(graph: Any, example_inputs: list[Any]) -> bool:
+    """True if it is an operation of the graph that torch cannot run without data, or with these inputs at all, and not the backend that failed.
+
+    Plain Python then says what is to happen: the operations are replayed, and raise, if they do, what they raise there.
+    """
+    from framegate import _fx
+
+    with _Ambient(True):
+        return _fx.fails_without_data(graph.to_fx(), example_inputs)
+
+
+def _writes_where_it_may_fail(module: Any, example_inputs: list[Any]) -> bool:
+    """Compilers write by replacing, which skips two things: autograd's rules about writing what needs a gradient, and that ``out=`` may be resized."""
+    from framegate import _fx
+
+    written, resized = _fx.writes(module)
+    return resized or (written and any(getattr(value, "requires_grad", False) for value in example_inputs))
 
 
 def _inductor_with(options: dict[str, Any]) -> Callable[..., Any]:

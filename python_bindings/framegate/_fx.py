@@ -8,6 +8,7 @@ for good. The GraphModule generates its Python code at its first call, which nev
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -142,6 +143,52 @@ def to_fx(source: Any) -> torch.fx.GraphModule:
 def is_tensor(value: Any) -> bool:
     """True for a torch tensor, subclasses included."""
     return isinstance(value, torch.Tensor)
+
+
+def writes(module: torch.fx.GraphModule) -> tuple[bool, bool]:
+    """(some operation may write an operand, some operation has an ``out=``), judged by names; what is unclear counts as a write."""
+    written = resized = False
+    for node in module.graph.nodes:
+        name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+        if node.op not in ("call_function", "call_method"):
+            continue
+        resized |= "out" in node.kwargs
+        written |= name in _WRITING or (name.endswith("_") and not name.endswith("__")) or "out" in node.kwargs or node.kwargs.get("inplace") is True
+        if getattr(node.target, "__module__", None) == "torch.nn.functional":
+            written |= any(arg is True for arg in node.args)
+    return written, resized
+
+
+_WRITING = frozenset("iadd iand ifloordiv ilshift imatmul imul imod ior ipow irshift isub itruediv ixor setitem".split())
+
+
+def fails_without_data(module: torch.fx.GraphModule, example_inputs: list[Any]) -> bool:
+    """True if the graph raises when it is run with tensors that have no data, forwards and backwards, or when its writes are made functional, as
+    torch's compilers do first; or if it changes the size of an input."""
+    from torch._subclasses import fake_tensor
+
+    mode = fake_tensor.FakeTensorMode(allow_non_fake_inputs=True)
+    run = torch.fx.Interpreter(module).run
+    was = fake_tensor.log.disabled
+    fake_tensor.log.disabled = True
+    try:
+        with mode, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.func.functionalize(run)(*_without_data(mode, example_inputs))
+            fakes = _without_data(mode, example_inputs)
+            results = [r for r in run(*fakes) if isinstance(r, torch.Tensor) and r.requires_grad and r.grad_fn is not None]
+            wanted = [f for f in fakes if isinstance(f, torch.Tensor) and f.requires_grad]
+            if results and wanted:
+                torch.autograd.grad(results, wanted, [torch.ones_like(r) for r in results], allow_unused=True)
+    except Exception:
+        return True
+    finally:
+        fake_tensor.log.disabled = was
+    return any(isinstance(value, torch.Tensor) and value.shape != fake.shape for value, fake in zip(example_inputs, fakes, strict=True))
+
+
+def _without_data(mode: Any, values: list[Any]) -> list[Any]:
+    return [mode.from_tensor(value, static_shapes=True) if isinstance(value, torch.Tensor) else value for value in values]
 
 
 def direct_call(compiled: Callable[..., Any]) -> Callable[..., Any]:

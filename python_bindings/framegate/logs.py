@@ -148,6 +148,13 @@ def compiled(function: str, compile_id: str, seconds: float = 0.0, graphs: Itera
         _print("bytecode", f"{function}, entry {compile_id}\n{dis.Bytecode(code).dis()}")
 
 
+def replayed(graph: str, backend: str, error: BaseException | None) -> None:
+    """A graph that a backend of torch cannot compile, or not rightly, because of its own operations; they are replayed."""
+    _emit("replayed", {"graph": graph, "backend": backend, "error": error})
+    why = f"{type(error).__name__}: {error}" if error is not None else "it raises, or changes the size of an input"
+    _log.debug("graph %r is replayed, not compiled by backend %r: %s", graph, backend, why)
+
+
 def warn_internal(function: str, what: str) -> None:
     """A fault of framegate: InternalError if ``config.strict_errors``, else one warning for each distinct fault; the frame runs uncompiled."""
     from framegate import config

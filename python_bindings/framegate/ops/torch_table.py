@@ -240,6 +240,8 @@ TABLES = {
          "group_norm"),
         (TENSORS, META_RAISES, STATE, "input hx params has_biases num_layers: dropout: train: bidirectional: batch_first: | data batch_sizes",
          "gru lstm rnn_relu rnn_tanh"),
+        (TENSOR, META_RAISES, 0, "input hx w_ih w_hh b_ih b_hh",
+         "gru_cell rnn_relu_cell rnn_tanh_cell"),
         (TENSOR, META_RAISES, CREATES, "window_length: periodic: alpha: beta: | dtype: layout: device: pin_memory: requires_grad:",
          "hamming_window"),
         (TENSOR, META_RAISES, O | S, "input lambd | out>",
@@ -312,6 +314,8 @@ TABLES = {
          "logit_"),
         (TENSOR, META_RAISES, O | CREATES, "start end steps: base: | dtype: layout: device: pin_memory: requires_grad: out>",
          "logspace"),
+        (TENSORS, META_RAISES, 0, "input hx w_ih w_hh b_ih b_hh",
+         "lstm_cell"),
         (TENSOR, DATA_RAISES, O | V | R, "input LU_data LU_pivots | out>",
          "lu_solve"),
         (TENSORS, DATA_RAISES, O, "LU_data LU_pivots unpack_data: unpack_pivots: | out>",
@@ -1118,7 +1122,7 @@ REFUSED = {
     "changes what autograd or another library tracks, not a computation on tensors":
         "Tensor.q_per_channel_axis Tensor.q_per_channel_scales Tensor.q_per_channel_zero_points Tensor.q_scale Tensor.q_zero_point Tensor.record_stream Tensor.requires_grad_ Tensor.retain_grad torch.detach_copy torch.q_per_channel_axis torch.q_per_channel_scales torch.q_per_channel_zero_points torch.q_scale torch.q_zero_point",
     "internal: made for autograd, code generation or one backend":
-        "Tensor.narrow_copy torch.affine_grid_generator torch.alias_copy torch.as_strided_copy torch.batch_norm_backward_elemt torch.batch_norm_backward_reduce torch.batch_norm_elemt torch.batch_norm_gather_stats torch.batch_norm_gather_stats_with_counts torch.batch_norm_stats torch.batch_norm_update_stats torch.diagonal_copy torch.embedding_renorm_ torch.expand_copy torch.gru_cell torch.lstm_cell torch.narrow_copy torch.native_channel_shuffle torch.native_norm torch.nn.functional.native_channel_shuffle torch.norm_except_dim torch.permute_copy torch.rnn_relu_cell torch.rnn_tanh_cell torch.select_copy torch.slice_copy torch.split_copy torch.split_with_sizes_copy torch.squeeze_copy torch.sym_constrain_range torch.sym_constrain_range_for_size torch.t_copy torch.transpose_copy torch.unbind_copy torch.unfold_copy torch.unsqueeze_copy torch.view_as_complex_copy torch.view_as_real_copy torch.view_copy",
+        "Tensor.narrow_copy torch.affine_grid_generator torch.alias_copy torch.as_strided_copy torch.batch_norm_backward_elemt torch.batch_norm_backward_reduce torch.batch_norm_elemt torch.batch_norm_gather_stats torch.batch_norm_gather_stats_with_counts torch.batch_norm_stats torch.batch_norm_update_stats torch.diagonal_copy torch.embedding_renorm_ torch.expand_copy torch.narrow_copy torch.native_channel_shuffle torch.native_norm torch.nn.functional.native_channel_shuffle torch.norm_except_dim torch.permute_copy torch.select_copy torch.slice_copy torch.split_copy torch.split_with_sizes_copy torch.squeeze_copy torch.sym_constrain_range torch.sym_constrain_range_for_size torch.t_copy torch.transpose_copy torch.unbind_copy torch.unfold_copy torch.unsqueeze_copy torch.view_as_complex_copy torch.view_as_real_copy torch.view_copy",
     "its result is neither tensors nor a known Python value":
         "Tensor.get_device Tensor.is_contiguous Tensor.is_set_to Tensor.storage_offset",
     "not a function of its arguments alone":
