@@ -198,6 +198,27 @@ int fg_standin_torch_is_grad_leaf(PyObject *object, const fg_tensor_meta *meta)
     return is;
 }
 
+int fg_torch_has_saved_hooks(void)
+{
+    static PyObject *top;
+    if (top == NULL) {
+        PyObject *loaded = PySys_GetObject("modules"), *torch = loaded != NULL ? PyDict_GetItemString(loaded, "torch") : NULL;
+        PyObject *c = torch != NULL ? PyObject_GetAttrString(torch, "_C") : NULL;
+        PyObject *autograd = c != NULL ? PyObject_GetAttrString(c, "_autograd") : NULL;
+        top = autograd != NULL ? PyObject_GetAttrString(autograd, "_top_saved_tensors_default_hooks") : NULL;
+        Py_XDECREF(c);
+        Py_XDECREF(autograd);
+        if (top == NULL) { /* no torch yet, or one that does not tell */
+            PyErr_Clear();
+            return 0;
+        }
+    }
+    PyObject *hooks = PyObject_CallOneArg(top, Py_False);
+    int has = hooks == NULL ? -1 : hooks != Py_None;
+    Py_XDECREF(hooks);
+    return has;
+}
+
 static int any_fake(PyObject *object, int depth)
 {
     if (is_fake(object))

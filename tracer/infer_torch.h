@@ -20,6 +20,8 @@ __attribute__((visibility("hidden"))) fg_status fg_standin_torch(const fg_tensor
 __attribute__((visibility("hidden"))) int fg_standin_torch_read(PyObject *object, fg_tensor_meta *meta);
 /* A plain tensor that requires grad and is a leaf. */
 __attribute__((visibility("hidden"))) int fg_standin_torch_is_grad_leaf(PyObject *object, const fg_tensor_meta *meta);
+/* 1 if this thread has pushed hooks for saved tensors: running an operation that is differentiated would call them. -1 with an exception. */
+__attribute__((visibility("hidden"))) int fg_torch_has_saved_hooks(void);
 /* Enter the fake mode if an argument is a fake; end keeps a pending exception. */
 __attribute__((visibility("hidden"))) fg_status fg_fakes_begin(fg_fakes *fakes, PyObject *const *args, size_t n);
 __attribute__((visibility("hidden"))) void fg_fakes_end(fg_fakes *fakes);

@@ -63,12 +63,20 @@ fg_flow fg_type_lookup(fg_trace *t, fg_value *type_value, PyTypeObject *type, Py
     return fg_rely_on(t, *out);
 }
 
-/* The class says how attributes are read: only the two generic ways are followed. */
+/* What has to be called to get an attribute: func(object), or func(object, name) for a __getattr__. */
+typedef struct fg_getter {
+    fg_value *func; /* NULL: nothing */
+    PyObject *name;
+} fg_getter;
+
+/* The class says how attributes are read: only the generic way is followed, which modules share but for a __getattr__ in their dict. */
 static fg_flow check_generic_read(fg_trace *t, fg_value *type_value, PyTypeObject *type)
 {
     fg_value *found;
     FG_DO(fg_type_lookup(t, type_value, type, fg_names.s_getattribute, &found));
-    if (found == NULL || found->real != fg_names.object_getattribute)
+    bool is_module = PyType_IsSubtype(type, &PyModule_Type);
+    if (found == NULL ||
+        found->real != (is_module ? fg_py_type_lookup(&PyModule_Type, fg_names.s_getattribute) : fg_names.object_getattribute))
         return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "%s has its own __getattribute__", type->tp_name);
     return fg_look(t, &found);
 }
@@ -192,8 +200,31 @@ static fg_flow instance_read(fg_trace *t, fg_value *o, PyObject *name, fg_value 
     return fg_map_set(t, &o->map, name, hash, *out, 0);
 }
 
-/* Attribute of an instance. getter: where a property's getter goes (NULL: properties are a break). *out NULL and no getter: absent. */
-static fg_flow instance_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg_value **getter)
+/* What neither class nor instance has: nn.Module looks into its dicts, any class may have a __getattr__ of its own. */
+static fg_flow missing_attr(fg_trace *t, fg_value *o, fg_value *type, PyObject *name, fg_value **out, fg_getter *getter)
+{
+    fg_value *found;
+    if (PyType_IsSubtype(o->type, &PyModule_Type)) {
+        FG_DO(instance_read(t, o, fg_names.s_getattr, &found));
+        if (found != NULL)
+            return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "module with a __getattr__ for '%U'", name);
+    }
+    FG_DO(fg_type_lookup(t, type, o->type, fg_names.s_getattr, &found));
+    if (found == NULL)
+        return FG_FLOW_OK;
+    FG_DO(fg_look(t, &found));
+    if (fg_is_nn_module(o->type) && found->real == fg_py_type_lookup((PyTypeObject *)fg_py_torch_module_class(), fg_names.s_getattr)) {
+        FG_DO(fg_guard_const(t, found));
+        return o->node != FG_NODE_NONE ? fg_module_attr(t, o, name, out) : FG_FLOW_OK;
+    }
+    if (getter == NULL || found->kind != FG_V_FUNC)
+        return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "%s has a __getattr__ and '%U' is not there", o->type->tp_name, name);
+    *getter = (fg_getter){found, name};
+    return FG_FLOW_OK;
+}
+
+/* Attribute of an instance. getter: where what has to be called goes (NULL: that is a break). *out NULL and no getter: absent. */
+static fg_flow instance_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg_getter *getter)
 {
     fg_vitem *item = fg_map_find(&o->map, name, PyObject_Hash(name));
     if (item != NULL && item->value != NULL) {
@@ -213,7 +244,7 @@ static fg_flow instance_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value 
         if (dtype->tp_descr_set != NULL) {
             FG_DO(fg_look(t, &found));
             if (dtype == &PyProperty_Type && getter != NULL)
-                return property_part(t, found, 0, getter);
+                return property_part(t, found, 0, &getter->func);
             if (dtype == &PyMemberDescr_Type)
                 return item != NULL ? FG_FLOW_OK : slot_read(t, o, found, name, out);
             return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of %s is a descriptor of type %s", name, o->type->tp_name,
@@ -233,15 +264,7 @@ static fg_flow instance_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value 
     }
     if (found != NULL)
         return bind(t, found, o, type, name, out);
-    if (fg_is_nn_module(o->type) && o->node != FG_NODE_NONE) {
-        FG_DO(fg_module_attr(t, o, name, out));
-        if (*out != NULL)
-            return FG_FLOW_OK;
-    }
-    FG_DO(fg_type_lookup(t, type, o->type, fg_names.s_getattr, &found));
-    if (found != NULL && !(fg_is_nn_module(o->type)))
-        return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "%s has a __getattr__ and '%U' is not there", o->type->tp_name, name);
-    return FG_FLOW_OK;
+    return missing_attr(t, o, type, name, out, getter);
 }
 
 static fg_flow module_dict(fg_trace *t, fg_value *m, fg_value **out)
@@ -325,7 +348,7 @@ static fg_flow super_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **o
     return fg_break(t, FG_BREAK_RAISES, "super() has no attribute '%U'", name);
 }
 
-static fg_flow find(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg_value **getter)
+static fg_flow find(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg_getter *getter)
 {
     *out = NULL;
     FG_DO(fg_look(t, &o));
@@ -396,14 +419,18 @@ fg_flow fg_attr_lookup(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
     return find(t, o, name, out, NULL);
 }
 
-/* Pushes a frame for a property's getter; then *out is NULL. */
+/* Pushes a frame for a property's getter or a __getattr__; then *out is NULL. */
 fg_flow fg_attr_load(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
 {
-    fg_value *getter = NULL;
+    fg_getter getter = {NULL, NULL};
     FG_DO(fg_look(t, &o));
     FG_DO(find(t, o, name, out, &getter));
-    if (getter != NULL)
-        return fg_call(t, getter, &o, 1, NULL, out);
+    if (getter.func != NULL) {
+        fg_value *args[2] = {o, getter.name ? fg_value_const(t, getter.name) : NULL};
+        if (getter.name != NULL && args[1] == NULL)
+            return FG_FLOW_ERROR;
+        return fg_call(t, getter.func, args, getter.name ? 2 : 1, NULL, out);
+    }
     if (*out == NULL)
         return fg_break(t, FG_BREAK_RAISES, "'%s' object has no attribute '%U'", o->type ? o->type->tp_name : "?", name);
     return FG_FLOW_OK;
@@ -444,6 +471,7 @@ static fg_flow check_generic_write(fg_trace *t, fg_value *o, fg_value *type, PyO
         if (base->real != found->real)
             return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "%s has its own __setattr__", o->type->tp_name);
         FG_DO(fg_look(t, &found));
+        FG_DO(fg_guard_const(t, found));
         FG_DO(fg_module_attr(t, o, name, &base)); /* must be no parameter, buffer or submodule */
         if (base != NULL)
             return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "assignment to parameter, buffer or submodule '%U'", name);

@@ -11,6 +11,7 @@
 #include "codegen/graph.h"
 #include "codegen/partition.h"
 #include "runtime/base/alloc.h"
+#include "tracer/infer_torch.h"
 #include "tracer/resume_chain.h"
 #include "tracer/trace_python.h"
 
@@ -263,11 +264,17 @@ static fg_status name_inputs(fg_trace *t, PyCodeObject *code)
 
 /* --- the whole */
 
-/* Under a mode of the user's that sees every operation, or a transformation, nothing may be inferred: the user's code would see that too. */
+/* Under a mode of the user's that sees every operation, a transformation, or hooks for saved tensors, nothing may be inferred: the user's code would
+ * see that too. */
 static fg_flow check_torch_state(fg_trace *t)
 {
     fg_torch_state state;
-    return fg_torch_state_read(&state) ? FG_FLOW_OK : fg_break(t, FG_BREAK_TORCH_STATE, "torch's thread state");
+    if (!fg_torch_state_read(&state))
+        return fg_break(t, FG_BREAK_TORCH_STATE, "torch's thread state");
+    int hooks = fg_torch_has_saved_hooks();
+    if (hooks < 0)
+        return fg_break_on_error(t, FG_BREAK_TORCH_STATE, "hooks for saved tensors");
+    return hooks ? fg_break(t, FG_BREAK_TORCH_STATE, "hooks for saved tensors") : FG_FLOW_OK;
 }
 
 static fg_flow run(fg_trace *t, fg_icode *icode, const fg_resume_point *point, bool *broke)

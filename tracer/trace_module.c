@@ -96,6 +96,7 @@ fg_flow fg_call_module(fg_trace *t, fg_value *m, fg_value **args, int32_t n, PyO
     if (found == NULL || found->real != fg_py_type_lookup(module_class, fg_names.s_call))
         return FG_FLOW_OK; /* its own __call__: an ordinary object */
     FG_DO(fg_look(t, &found));
+    FG_DO(fg_guard_const(t, found));
     bool none;
     FG_DO(has_no_hooks(t, m, &none));
     if (!none)

@@ -669,6 +669,8 @@ fg_flow fg_tensor_call(fg_trace *t, const fg_op_row *row, PyObject *callable, fg
             return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U with %d arguments", row->name, n);
         for (int32_t i = 0; i < n; i++)
             FG_DO(args[i]->kind == FG_V_TENSOR ? metadata_of(t, args[i], &stack[i]) : standin_object(t, args[i], &stack[i]));
+        if (lib == FG_LIB_TORCH) /* what it says may be the thread's state */
+            FG_SET(t, t->uses_torch, true);
         result = PyObject_Vectorcall(callable, stack, (size_t)(n - nkw), kwnames);
         return meta_result(t, result, out);
     }

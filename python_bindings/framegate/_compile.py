@@ -305,6 +305,8 @@ def _call_backend(graph: Any, example_inputs: list[Any], options: dict[str, Any]
         from framegate import _fx
 
         compiled = _fx.direct_call(compiled)
+        if checked and getattr(compiled, "__self__", None) is not subject:
+            compiled = _fx.under_same_settings(compiled, graph, example_inputs)
     if compiled is graph:
         return graph
     return _core.checked_call(compiled, _output_count(graph), f"what backend {name!r} made of graph {graph.name!r}")

@@ -206,5 +206,21 @@ def direct_call(compiled: Callable[..., Any]) -> Callable[..., Any]:
     return compiled
 
 
+def under_same_settings(compiled: Callable[..., Any], graph: Any, example_inputs: list[Any]) -> Callable[..., Any]:
+    """``compiled`` where torch's settings are those of now, else the graph's own replay: a compiler has built in which algorithms are allowed, and keeps
+    other tensors for the backward pass than plain torch, which hooks for saved tensors would see."""
+    deterministic, warn_only = torch._C._get_deterministic_algorithms, torch._C._get_deterministic_algorithms_warn_only
+    hooks = torch._C._autograd._top_saved_tensors_default_hooks
+    differentiates = torch.is_grad_enabled() and any(getattr(value, "requires_grad", False) for value in example_inputs)
+    made_under = deterministic() and (1 + warn_only())
+
+    def call(*inputs: Any) -> Any:
+        if (deterministic() and (1 + warn_only())) != made_under or (differentiates and hooks(False) is not None):
+            return graph(*inputs)
+        return compiled(*inputs)
+
+    return call
+
+
 def _has_hooks(module: torch.nn.Module) -> bool:
     return bool(module._forward_hooks or module._forward_pre_hooks or module._backward_hooks or module._backward_pre_hooks)

@@ -37,7 +37,7 @@ REFUSED: tuple[tuple[str, str], ...] = (
     (STATE,
      "numpy.get_printoptions numpy.set_printoptions numpy.printoptions numpy.getbufsize numpy.setbufsize numpy.geterr numpy.seterr numpy.geterrcall "
      "numpy.seterrcall numpy.errstate numpy.get_include numpy.show_config numpy.show_runtime numpy.test numpy.linalg.test numpy.fft.test "
-     "numpy.random.test torch.get_default_* torch.set_default_* torch.get_deterministic_* torch.set_deterministic_* torch.*deterministic_algorithms* "
+     "numpy.random.test torch.get_default_device torch.set_default_* torch.get_deterministic_* torch.set_deterministic_* torch.*deterministic_algorithms* "
      "torch.get_float32_matmul_precision torch.set_float32_matmul_precision torch.is_warn_always_enabled torch.set_warn_always torch.set_flush_denormal"),
     ("changes or reads a random generator as an object",
      "numpy.random.get_state numpy.random.set_state numpy.random.default_rng numpy.random.get_bit_generator numpy.random.set_bit_generator "
@@ -64,7 +64,7 @@ REFUSED: tuple[tuple[str, str], ...] = (
      "numpy.random.PCG64* numpy.random.Philox numpy.random.RandomState numpy.random.SFC64 numpy.random.SeedSequence"),
     (AUTOGRAD,
      "Tensor.backward Tensor.grad Tensor.grad_fn Tensor.grad_dtype Tensor.register_hook Tensor.register_post_accumulate_grad_hook Tensor.is_leaf "
-     "Tensor.retains_grad Tensor.output_nr torch.*autocast* torch.is_grad_enabled torch.is_inference_mode_enabled torch.is_anomaly* torch.set_anomaly*"),
+     "Tensor.retains_grad Tensor.output_nr torch.set_autocast* torch.get_autocast* torch.autocast* torch.is_autocast_c* torch.is_autocast_ipu_enabled torch.is_autocast_xla_enabled torch.clear_autocast_cache torch.is_anomaly* torch.set_anomaly*"),
     (LAYOUT, "Tensor.to_sparse_coo torch.saddmm torch.spmm torch.dsmm torch.hsmm torch.quantized_* Tensor.is_*"),
     (NUMBERS, "torch.sym_*"),
     (OTHER_LIBRARY, "torch.from_dlpack torch.to_dlpack torch.from_numpy torch.asarray Tensor.numpy"),

@@ -65,6 +65,9 @@ TORCH = (
     (META, META_RAISES, 0, "input", "numel get_device"),
     (META, META_RAISES, CREATES, "*shapes:", "broadcast_shapes"),
     (META, META_RAISES, CREATES, "type:", "finfo iinfo"),
+    # The thread's state, which is a fact of every entry that uses torch.
+    (META, NEVER, CREATES, "", "is_grad_enabled is_inference_mode_enabled get_default_dtype"),
+    (META, META_RAISES, CREATES, "device_type:", "is_autocast_enabled"),
 )
 
 FUNCTIONAL = (
@@ -164,7 +167,8 @@ TENSOR_METHODS = (
 )
 
 TENSOR_ATTRIBUTES = (
-    (META, NEVER, 0, None, "shape ndim dtype device layout requires_grad itemsize nbytes is_cpu is_cuda is_meta is_mps is_xpu is_quantized is_sparse"),
+    (META, NEVER, 0, None, "shape ndim dtype device layout requires_grad itemsize nbytes is_cpu is_cuda is_meta is_mps is_xpu is_quantized is_sparse "
+     "is_sparse_csr is_mkldnn is_nested"),
     (TENSOR, META_RAISES, V | R, None, "T H mT mH real imag"),
     (TENSOR, NEVER, V | R, None, "data"),
 )
