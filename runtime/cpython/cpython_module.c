@@ -3,6 +3,7 @@
 #include "runtime/base/alloc.h"
 #include "runtime/cpython/canonical.h"
 #include "runtime/cpython/frame.h"
+#include "runtime/cpython/straight.h"
 #include <string.h>
 
 static PyObject *raise_status(fg_status st, const char *why)
@@ -205,6 +206,25 @@ static PyObject *verify(PyObject *self, PyObject *arg)
     return st == FG_OK ? Py_NewRef(Py_None) : raise_status(st, why);
 }
 
+/* straight_run(function, *args): (result,) of the function's code run without the interpreter's loop; None where there is no such way */
+static PyObject *straight_run(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    (void)self;
+    if (n < 1 || !PyFunction_Check(args[0]) || n - 1 != ((PyCodeObject *)((PyFunctionObject *)args[0])->func_code)->co_argcount) {
+        PyErr_SetString(PyExc_TypeError, "a function and as many arguments as it has parameters are needed");
+        return NULL;
+    }
+    fg_straight *plan;
+    const fg_status st = fg_straight_plan((PyCodeObject *)((PyFunctionObject *)args[0])->func_code, &plan);
+    if (st != FG_OK)
+        return raise_status(st, NULL);
+    if (plan == NULL)
+        return Py_NewRef(Py_None);
+    PyObject *result = fg_straight_run(plan, args[0], args + 1);
+    fg_free(plan);
+    return result == NULL ? NULL : Py_BuildValue("(N)", result);
+}
+
 static PyObject *stack_left(PyObject *self, PyObject *none)
 {
     (void)self, (void)none;
@@ -314,6 +334,8 @@ static PyMethodDef methods[] = {
     {"cpython_roundtrip", roundtrip, METH_O, "roundtrip(code) -> an equal code object, decoded and assembled again"},
     {"cpython_assemble", assemble, METH_VARARGS, "assemble(base, instructions, handlers=(), varnames=None) -> code"},
     {"cpython_verify", verify, METH_O, "verify(code): ValueError if the interpreter could not run it safely"},
+    {"cpython_straight_run", (PyCFunction)(void (*)(void))straight_run, METH_FASTCALL,
+     "straight_run(function, *args) -> (result,) or None"},
     {"cpython_stack_left", stack_left, METH_NOARGS, "bytes of C stack left to this thread"},
     {"cpython_instance_attr", instance_attr, METH_VARARGS, "instance_attr(object, name) -> (value,) or None"},
     {"cpython_instance_attrs", instance_attrs, METH_O, "instance_attrs(object) -> [(name, value)] in insertion order"},

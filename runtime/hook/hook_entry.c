@@ -11,6 +11,7 @@ static void entry_free(fg_cache_entry *link)
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     fg_desc_free(entry->desc);
+    fg_free(entry->straight);
     Py_XDECREF(entry->code);
     Py_XDECREF(entry->graphs);
     Py_XDECREF(entry->backend);

@@ -9,6 +9,7 @@
 
 #include "cache/cache.h"
 #include "guards/guard_desc.h"
+#include "runtime/cpython/straight.h"
 
 typedef struct fg_entry {
     fg_cache_entry link; /* first member */
@@ -16,6 +17,8 @@ typedef struct fg_entry {
     uint64_t hits;
     FG_OWNED PyCodeObject *code; /* the target's */
     uint8_t uses_closure;        /* the target function gets the user's function's closure */
+    uint8_t planned;             /* straight was asked for */
+    fg_straight *straight;       /* a way to run code without the interpreter's loop, or NULL */
     uint8_t published;
     fg_desc *desc; /* owned */
     /* For tools, never looked at on the hit path; all may be NULL. */

@@ -74,13 +74,21 @@ static inline __attribute__((always_inline)) fg_hit fg_hit_evaluate(fg_site_owne
     entry->hits++;
     /* The target may be replaced in the owner's table while it runs. */
     Py_INCREF(target);
-    /* The snapshot is not needed any more; but if ours is its last count, dropping it frees entries, which must wait until the target took its inputs. */
-    int last = fg_load_relaxed(&snapshot->count) == 1;
-    if (FG_HIT_LIKELY(!last))
+    const fg_straight *straight = entry->straight;
+    if (straight != NULL) {
+        /* Its entry, and so the snapshot, must outlive it. */
+        *result = fg_straight_run(straight, target, inputs);
         fg_cache_snapshot_release_locked(snapshot);
-    *result = ((PyFunctionObject *)target)->vectorcall(target, inputs, eval.n_inputs | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
-    if (FG_HIT_UNLIKELY(last))
-        fg_cache_snapshot_release_locked(snapshot);
+    } else {
+        /* The snapshot is not needed any more; but if ours is its last count, dropping it frees entries, which must wait until the target took
+         * its inputs. */
+        int last = fg_load_relaxed(&snapshot->count) == 1;
+        if (FG_HIT_LIKELY(!last))
+            fg_cache_snapshot_release_locked(snapshot);
+        *result = ((PyFunctionObject *)target)->vectorcall(target, inputs, eval.n_inputs | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+        if (FG_HIT_UNLIKELY(last))
+            fg_cache_snapshot_release_locked(snapshot);
+    }
     if (FG_HIT_UNLIKELY(eval.held != NULL))
         fg_eval_release(&eval);
     if (FG_HIT_UNLIKELY(lend == FG_LEND_LENT))

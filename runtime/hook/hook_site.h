@@ -131,7 +131,7 @@ uint64_t fg_site_total_hits(void);
 uint32_t fg_site_cache_size(const fg_site *site);
 
 /* Layer-internal (hook_target.c, hook_site.c). */
-fg_status fg_target_make(const fg_entry *entry, const fg_view *view, FG_NEW PyObject **out);
+fg_status fg_target_make(fg_entry *entry, const fg_view *view, FG_NEW PyObject **out);
 /* A shared owner's targets have no globals between calls (rest); a call lends its own and takes them back when the target has returned. */
 typedef enum fg_lend { FG_LEND_TAKEN, FG_LEND_RUNS, FG_LEND_LENT } fg_lend;
 fg_status fg_target_rest(PyObject *target);

@@ -10,11 +10,13 @@
 
 #include <string.h>
 
-fg_status fg_target_make(const fg_entry *entry, const fg_view *view, PyObject **out)
+fg_status fg_target_make(fg_entry *entry, const fg_view *view, PyObject **out)
 {
     PyObject *closure = entry->uses_closure ? view->closure : NULL;
     if (entry->uses_closure && (closure == NULL || !PyTuple_CheckExact(closure)))
         return FG_BUG("a target that uses the closure is made for a function that has one");
+    if (!entry->planned && fg_straight_plan(entry->code, &entry->straight) == FG_OK)
+        entry->planned = 1; /* out of memory: the next target asks again */
     PyObject *func = PyFunction_NewWithQualName((PyObject *)entry->code, view->globals, entry->code->co_qualname);
     if (func == NULL)
         return FG_ERR_PYTHON;
