@@ -219,6 +219,8 @@ void fg_trace_rewind(fg_trace *t, fg_trace_mark mark);
 
 /* --- values (trace_value.c) */
 fg_value *fg_value_new(fg_trace *t, fg_vkind kind);
+/* A break where the value that a `del` of the root frame would end may matter to somebody who looks (trace_value.c). */
+fg_flow fg_check_delete(fg_trace *t, fg_value *v, int depth);
 fg_value *fg_value_const(fg_trace *t, FG_BORROWED PyObject *object); /* kept */
 fg_value *fg_value_lazy(fg_trace *t, fg_accessor acc, fg_node parent, PyObject *key, int64_t index, PyObject *real);
 fg_value *fg_value_step(fg_trace *t, fg_vkind kind, fg_reg reg, PyTypeObject *type, PyObject *example);

@@ -151,9 +151,10 @@ fg_flow fg_call_python(fg_trace *t, fg_value *f, fg_value *self, fg_value **args
         FG_DO(fg_source(t, FG_ACC_FUNC_CODE, f->node, NULL, 0, &at));
         FG_DO(fg_guard(t, FG_GUARD_ID, at, (PyObject *)code, 0, 0));
     }
-    /* a generator expression has no clean-up to run when it is dropped half way, so it may be run on demand */
-    bool is_genexpr = (code->co_flags & CO_GENERATOR) && PyUnicode_CompareWithASCIIString(code->co_name, "<genexpr>") == 0;
-    if (!is_genexpr && (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)))
+    /* without a handler a generator has no clean-up to run when it is dropped half way, so it may be run on demand */
+    const int suspends = code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE);
+    const bool is_generator = suspends == CO_GENERATOR && PyBytes_GET_SIZE(code->co_exceptiontable) == 0;
+    if (suspends && !is_generator)
         return fg_break(t, FG_BREAK_GENERATOR, "%U() is a generator or coroutine", code->co_name);
     if (!(code->co_flags & CO_OPTIMIZED))
         return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U() is no plain function", code->co_name);
@@ -205,7 +206,7 @@ fg_flow fg_call_python(fg_trace *t, fg_value *f, fg_value *self, fg_value **args
     frame->hidden = t->frame->hidden || fg_py_is_polyfill(code);
     if (frame->site < 0)
         return fg_nomem();
-    if (is_genexpr) {
+    if (is_generator) {
         frame->is_generator = 1;
         if ((*out = fg_value_new(t, FG_V_ITER)) == NULL)
             return FG_FLOW_ERROR;

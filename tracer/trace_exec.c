@@ -276,6 +276,24 @@ static fg_flow jump(fg_trace *t, fg_tframe *f, int32_t target)
     return FG_FLOW_OK;
 }
 
+/* `yield from`: the next item goes on the stack in place of what was sent; at the end both give way to the result. Nothing but None is ever sent to
+ * a generator that is traced. */
+static fg_flow send_none(fg_trace *t, fg_tframe *f, int32_t target)
+{
+    fg_value *it = TOP(2), *item;
+    if (!f->is_generator)
+        return fg_break(t, FG_BREAK_GENERATOR, "yield from");
+    FG_DO(fg_look(t, &it));
+    FG_DO(fg_iter_next(t, it, &item));
+    if (item != NULL)
+        return give(t, f, 1, item);
+    item = it->iter_kind == FG_ITER_GENERATOR ? it->frame->yielded : fg_value_const(t, Py_None);
+    if (item == NULL)
+        return FG_FLOW_ERROR;
+    FG_DO(give(t, f, 2, item));
+    return jump(t, f, target);
+}
+
 static fg_flow is_op(fg_trace *t, fg_tframe *f, int32_t inverted)
 {
     fg_value *a = TOP(2), *b = TOP(1), *out;
@@ -321,25 +339,6 @@ static fg_flow give_bool(fg_trace *t, fg_tframe *f, int32_t n, bool yes)
     return give(t, f, n, fg_value_const(t, yes ? Py_True : Py_False));
 }
 
-/* What a resumed frame had at the start is held until its segment ends. What may have a finalizer, or may hold something that has, is deleted by the frame
- * itself: alone or as a part of what was made since. */
-static fg_flow check_delete(fg_trace *t, fg_value *v, int depth)
-{
-    if (v == NULL)
-        return FG_FLOW_OK;
-    FG_DO(fg_look(t, &v));
-    if (v->kind == FG_V_SCALAR || v->kind == FG_V_CONST || v->kind == FG_V_TENSOR)
-        return FG_FLOW_OK;
-    if (v->node != FG_NODE_NONE || v->acc >= 0 || depth > 3)
-        return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "del of a %s that lived before", v->type ? v->type->tp_name : "run-time object");
-    for (int32_t i = 0; i < v->n && v->items != NULL; i++)
-        FG_DO(check_delete(t, v->items[i], depth + 1));
-    for (int32_t i = 0; i < v->map.n; i++)
-        FG_DO(check_delete(t, v->map.items[i].value, depth + 1));
-    FG_DO(check_delete(t, v->kind == FG_V_CELL || v->kind == FG_V_ITER ? v->a : NULL, depth + 1));
-    return FG_FLOW_OK;
-}
-
 /* One instruction. *value is set and the root frame's return is reported by *returned. */
 static fg_flow step(fg_trace *t, bool *returned, fg_value **value)
 {
@@ -365,7 +364,7 @@ static fg_flow step(fg_trace *t, bool *returned, fg_value **value)
         if ((v = f->locals[in->arg]) == NULL || (v->kind == FG_V_LAZY && v->real == NULL))
             return fg_break(t, FG_BREAK_RAISES, "unbound local variable");
         if (f == t->root && t->ir.start_pc >= 0)
-            FG_DO(check_delete(t, v, 0));
+            FG_DO(fg_check_delete(t, v, 0));
         FG_SET(t, f->locals[in->arg], NULL);
         break;
     case FG_OP_LOAD_DEREF:
@@ -600,6 +599,7 @@ static fg_flow step(fg_trace *t, bool *returned, fg_value **value)
     }
     case FG_OP_RETURN_VALUE:
         if (f->is_generator) {
+            FG_SET(t, f->yielded, TOP(1)); /* what `yield from` gives */
             FG_SET(t, f->is_finished, 1);
             FG_SET(t, t->frame, f->parent);
             return FG_FLOW_OK;
@@ -610,6 +610,10 @@ static fg_flow step(fg_trace *t, bool *returned, fg_value **value)
             return FG_FLOW_OK;
         }
         return return_from(t, f, TOP(1));
+    case FG_OP_GET_YIELD_FROM_ITER:
+        if (!f->is_generator)
+            return fg_break(t, FG_BREAK_GENERATOR, "yield from");
+        /* fall through */
     case FG_OP_GET_ITER:
         FG_DO(fg_iter_new(t, TOP(1), &out));
         FG_DO(give(t, f, 1, out));
@@ -677,13 +681,12 @@ static fg_flow step(fg_trace *t, bool *returned, fg_value **value)
         FG_SET(t, f->pc, f->pc + 1);
         FG_SET(t, t->frame, f->parent);
         return FG_FLOW_OK;
+    case FG_OP_SEND: FG_DO(send_none(t, f, in->target)); break;
     case FG_OP_ASYNC_GEN_WRAP:
-    case FG_OP_SEND:
     case FG_OP_END_ASYNC_FOR:
     case FG_OP_GET_AWAITABLE:
     case FG_OP_GET_AITER:
-    case FG_OP_GET_ANEXT:
-    case FG_OP_GET_YIELD_FROM_ITER: return fg_break(t, FG_BREAK_GENERATOR, "%s", fg_cop_name(in->op));
+    case FG_OP_GET_ANEXT: return fg_break(t, FG_BREAK_GENERATOR, "%s", fg_cop_name(in->op));
     case FG_OP_LOAD_FAST_AND_CLEAR:
     case FG_OP_DELETE_DEREF:
     case FG_OP_LOAD_NAME:

@@ -10,7 +10,8 @@
 
 typedef struct guards_object {
     PyObject_HEAD fg_desc *desc;
-    fg_entry *entry; /* counted, and the owner of desc; NULL: desc is ours */
+    fg_entry *entry;     /* counted, and the owner of desc; NULL: desc is ours */
+    fg_program *program; /* of desc alone, for check; NULL until it is asked */
 } guards_object;
 
 static fg_desc *desc_of(PyObject *self)
@@ -23,6 +24,7 @@ static void guards_dealloc(PyObject *object)
     guards_object *self = (guards_object *)object;
     fg_desc *desc = self->desc;
     fg_entry *entry = self->entry;
+    fg_program_free(self->program);
     PyObject_Free(self);
     if (entry != NULL)
         fg_entry_drop(entry);
@@ -76,6 +78,7 @@ static PyObject *guards_new(fg_desc *desc, fg_entry *entry)
         fg_entry_take(entry);
     self->desc = desc;
     self->entry = entry;
+    self->program = NULL;
     return (PyObject *)self;
 }
 
@@ -131,7 +134,7 @@ static fg_status spread_call(PyObject *args, PyObject *kwargs, PyObject ***value
     return FG_OK;
 }
 
-typedef PyObject *(*view_user)(const fg_desc *desc, const fg_view *view);
+typedef PyObject *(*view_user)(guards_object *guards, const fg_view *view);
 
 /* Bind the call to the function's parameters and use the view; does_not_fit is what a call gives that does not bind. */
 static PyObject *with_call(PyObject *args, const char *format, view_user use, PyObject *(*does_not_fit)(void))
@@ -155,7 +158,7 @@ static PyObject *with_call(PyObject *args, const char *format, view_user use, Py
     st = FG_OK;
     if (fg_bind_call(&shape, func, values, PyTuple_GET_SIZE(call_args), kwnames, slots)) {
         fg_view view = {slots, shape.n_slots, function->func_closure, function->func_globals, function->func_builtins, func};
-        result = use(desc_of(guards), &view);
+        result = use((guards_object *)guards, &view);
     } else {
         result = does_not_fit();
     }
@@ -170,10 +173,33 @@ fail:
     return st == FG_OK ? result : raise_status(st);
 }
 
-static PyObject *use_check(const fg_desc *desc, const fg_view *view)
+/* By a program, as the entry's own call would be: it knows what has not changed since the last check. */
+static PyObject *use_check(guards_object *guards, const fg_view *view)
 {
+    const fg_desc *desc = guards->desc;
+    fg_eval eval = {0};
+    PyObject *few[16], **inputs = few;
+
+    fg_status st = guards->program == NULL ? fg_program_build(&desc, 1, NULL, &guards->program) : FG_OK;
+    if (st != FG_OK)
+        return raise_status(st);
+    uint32_t room = fg_program_max_inputs(guards->program);
+    if (room > sizeof few / sizeof *few && (inputs = fg_malloc(room * sizeof *inputs)) == NULL)
+        return PyErr_NoMemory();
+    fg_eval_result answer = fg_program_eval(guards->program, view, NULL, NULL, inputs, &eval);
+    if (answer == FG_EVAL_HIT)
+        fg_eval_release(&eval);
+    if (inputs != few)
+        fg_free(inputs);
+    if (answer != FG_EVAL_BUSY)
+        return answer == FG_EVAL_ERROR ? NULL : PyBool_FromLong(answer == FG_EVAL_HIT);
     int accepts = fg_desc_check(desc, view);
     return accepts < 0 ? NULL : PyBool_FromLong(accepts);
+}
+
+static PyObject *use_explain(guards_object *guards, const fg_view *view)
+{
+    return fg_desc_explain(guards->desc, view);
 }
 
 static PyObject *false_answer(void)
@@ -195,7 +221,7 @@ static PyObject *guards_check(PyObject *module, PyObject *args)
 static PyObject *guards_explain(PyObject *module, PyObject *args)
 {
     (void)module;
-    return with_call(args, "O!OO!|O!:guards_explain", fg_desc_explain, no_fit_answer);
+    return with_call(args, "O!OO!|O!:guards_explain", use_explain, no_fit_answer);
 }
 
 PyMethodDef fg_guards_functions[] = {
