@@ -1,8 +1,8 @@
 /* Straight-line code without the loop, CPython 3.11.
  *
- * The frame lies on the C stack and is linked as the thread's current one. prev_instr names the instruction that runs, so lines are right. If
- * somebody asked for the frame object (a traceback, a warning, sys._getframe), the object outlives the frame: then it takes the frame's contents
- * over, as the interpreter's own does.
+ * The frame lies on the interpreter's own stack of frames and is linked as the thread's current one. prev_instr names the instruction that runs, so
+ * lines are right. If somebody asked for the frame object (a traceback, a warning, sys._getframe), the object outlives the frame: then it takes the
+ * frame's contents over, as the interpreter's own does.
  *
  * Mirrors, of CPython 3.11: the instructions of Python/ceval.c named below, their error messages included; the order in which a frame is left and
  * cleared (exit_unwind, _PyFrame_Clear) and take_ownership of Python/frame.c.
@@ -19,11 +19,6 @@
 #include <internal/pycore_pystate.h>
 #include <opcode.h>
 #include <string.h>
-
-typedef struct stack_frame {
-    _PyInterpreterFrame frame;
-    PyObject *room[FG_STRAIGHT_SLOTS];
-} stack_frame;
 
 /* ---- plans ---- */
 
@@ -273,14 +268,17 @@ PyObject *fg_straight_run(const fg_straight *plan, PyObject *function, PyObject 
     PyFunctionObject *func = (PyFunctionObject *)function;
     PyCodeObject *code = (PyCodeObject *)func->func_code;
     PyThreadState *tstate = _PyThreadState_UncheckedGet();
-    stack_frame here;
-    _PyInterpreterFrame *frame = &here.frame;
+    PyObject **const base = tstate->datastack_top;
+    const Py_ssize_t room = FRAME_SPECIALS_SIZE + plan->n_locals + code->co_stacksize;
+    _PyInterpreterFrame *const frame = (_PyInterpreterFrame *)base;
     const int n_args = code->co_argcount, n_locals = plan->n_locals;
     PyObject **const locals = frame->localsplus, **sp = locals + n_locals, *result = NULL, *kwnames = NULL, *a, *b;
 
-    if (tstate->recursion_remaining <= 1) /* the interpreter says it in its own words */
+    /* At the limit of the recursion, which the interpreter says in its own words, and at the end of a chunk of its stack, which it frees. */
+    if (tstate->recursion_remaining <= 1 || base == NULL || room >= tstate->datastack_limit - base)
         return func->vectorcall(function, inputs, (size_t)n_args, NULL);
     tstate->recursion_remaining--;
+    tstate->datastack_top = base + room;
     frame->f_func = func; /* both borrowed: the caller holds the function */
     frame->f_code = code;
     frame->f_globals = func->func_globals;
@@ -456,6 +454,7 @@ failed:
 leave:
     tstate->cframe->current_frame = frame->previous;
     frame_clear(frame, n_locals, tstate);
+    tstate->datastack_top = base;
     tstate->recursion_remaining++;
     return result;
 }
