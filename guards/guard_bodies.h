@@ -141,6 +141,19 @@ static inline int fg_pointers_repeat(const void *const *pointers, size_t n, size
     return answer;
 }
 
+/* Whether the type's MRO has the one at this address; -1: v is no type that is ready. */
+static inline int fg_mro_has(PyObject *v, const void *base)
+{
+    PyObject *mro = PyType_Check(v) ? ((PyTypeObject *)v)->tp_mro : NULL;
+    if (mro == NULL)
+        return -1;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); i++) {
+        if ((const void *)PyTuple_GET_ITEM(mro, i) == base)
+            return 1;
+    }
+    return 0;
+}
+
 static inline int fg_dict_keys_same(PyObject *dict, PyObject *keys)
 {
     fg_dict_iter it = {0};
@@ -190,6 +203,22 @@ FG_BODY(NOT_NONE)
 FG_BODY(CONST)
 {
     if ((const void *)v == k->p || (Py_TYPE(v) == Py_TYPE((PyObject *)k->p) && fg_const_equals(v, k)))
+        return 1;
+    FG_SEEN_VALUE(v);
+    return 0;
+}
+
+FG_LONG_BODY(SUBTYPE)
+{
+    if (fg_mro_has(v, k->p) == 1)
+        return 1;
+    FG_SEEN_VALUE(v);
+    return 0;
+}
+
+FG_LONG_BODY(NO_SUBTYPE)
+{
+    if (fg_mro_has(v, k->p) == 0)
         return 1;
     FG_SEEN_VALUE(v);
     return 0;

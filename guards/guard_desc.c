@@ -301,7 +301,7 @@ int fg_leaf_same(fg_guard_kind kind, const fg_leaf *a, const fg_leaf *b)
     case FG_ARG_OBJECT:
         if (a->p == NULL || b->p == NULL)
             return 0; /* unbound ones are never one and the same */
-        if (kind == FG_GUARD_TYPE || kind == FG_GUARD_ID)
+        if (fg_guard_is_identity(kind))
             return a->p == b->p;
         return fg_const_same((PyObject *)a->p, (PyObject *)b->p);
     case FG_ARG_INT: return a->lo == b->lo;
@@ -318,7 +318,7 @@ uint64_t fg_leaf_hash(fg_guard_kind kind, const fg_leaf *leaf)
     switch (fg_guard_arg_class(kind)) {
     case FG_ARG_NONE: return kind;
     case FG_ARG_OBJECT:
-        if (leaf->p == NULL || kind == FG_GUARD_TYPE || kind == FG_GUARD_ID)
+        if (leaf->p == NULL || fg_guard_is_identity(kind))
             return fg_hash_mix(kind, (uint64_t)(uintptr_t)leaf->p);
         return fg_hash_mix(kind, fg_const_hash((PyObject *)leaf->p));
     case FG_ARG_INT: return fg_hash_mix(kind, (uint64_t)leaf->lo);
@@ -376,6 +376,8 @@ static fg_status object_arg(fg_desc *desc, PyObject *object, fg_guard_record *gu
         return FG_ERR_INVALID;
     switch (guard->kind) {
     case FG_GUARD_TYPE:
+    case FG_GUARD_SUBTYPE:
+    case FG_GUARD_NO_SUBTYPE:
         if (!PyType_Check(object))
             return FG_ERR_INVALID;
         mode = FG_HOLD_IDENTITY;

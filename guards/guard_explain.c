@@ -56,6 +56,8 @@ static const char *hint(const fg_guard_record *guard)
     case FG_GUARD_ABSENT:
     case FG_GUARD_TYPE:
     case FG_GUARD_NOT_NONE:
+    case FG_GUARD_SUBTYPE:
+    case FG_GUARD_NO_SUBTYPE:
     case FG_GUARD_TRUTH:
     case FG_GUARD_DICT_HAS:
     case FG_GUARD_DICT_LACKS:

@@ -165,6 +165,11 @@ static fg_proof prove_fact(recorder *r, const fg_insn *in, PyObject *v, int stea
         return (const void *)v == in->leaf.p ? FG_PROOF_OBJECT : prove_value(r, v, steady); /* the entry keeps its constant */
     case FG_PI_FACT_FLOAT_NAN:
     case FG_PI_FACT_INT_RANGE: return prove_value(r, v, steady);
+    case FG_PI_FACT_SUBTYPE:
+    case FG_PI_FACT_NO_SUBTYPE: /* another MRO is another version */
+        if (prove_type(r, in->src, v, steady) == FG_PROOF_NONE || !PyType_Check(v))
+            return FG_PROOF_NONE;
+        return fg_words_type_version(&r->words, (PyTypeObject *)v);
     case FG_PI_FACT_TRUTH: return prove_truth(r, v, steady);
     case FG_PI_FACT_LENGTH: return prove_length(r, in->src, v, steady);
     case FG_PI_FACT_DICT_HAS:
@@ -217,6 +222,8 @@ int fg_memo_takes(fg_pi op)
     case FG_PI_FACT_ID:
     case FG_PI_FACT_TYPE:
     case FG_PI_FACT_CONST:
+    case FG_PI_FACT_SUBTYPE:
+    case FG_PI_FACT_NO_SUBTYPE:
     case FG_PI_FACT_TRUTH:
     case FG_PI_FACT_LENGTH:
     case FG_PI_FACT_DICT_HAS:
@@ -243,6 +250,8 @@ static int fact_holds(const fg_insn *in, PyObject *v)
         CASE(ID)
         CASE(TYPE)
         CASE(CONST)
+        CASE(SUBTYPE)
+        CASE(NO_SUBTYPE)
         CASE(TRUTH)
         CASE(LENGTH)
         CASE(DICT_HAS)

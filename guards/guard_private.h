@@ -111,6 +111,12 @@ static inline PyObject *fg_hold_get(const fg_hold *hold)
 }
 void fg_watch_forget(fg_desc *desc);
 
+/* 1 if the argument of this kind is an object by its address (held as FG_HOLD_IDENTITY), not by its value. */
+static inline int fg_guard_is_identity(fg_guard_kind kind)
+{
+    return kind == FG_GUARD_TYPE || kind == FG_GUARD_ID || kind == FG_GUARD_SUBTYPE || kind == FG_GUARD_NO_SUBTYPE;
+}
+
 /* ---- records (guard_desc.c) ---- */
 /* As the public ones, but the key or the argument's object may be an unbound hold with this label, and the origin is a file name. */
 fg_status fg_desc_source_any(fg_desc *desc, fg_accessor acc, fg_node parent, PyObject *key, PyObject *label, int64_t index, fg_node *out);

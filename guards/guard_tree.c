@@ -170,6 +170,8 @@ PyObject *fg_guard_sentence(const fg_desc *desc, const fg_guard_record *guard)
     case FG_GUARD_ID: text = PyUnicode_FromFormat("%U is %U", source, arg); break;
     case FG_GUARD_NOT_NONE: text = PyUnicode_FromFormat("%U is not None", source); break;
     case FG_GUARD_CONST: text = PyUnicode_FromFormat("%U == %U", source, arg); break;
+    case FG_GUARD_SUBTYPE: text = PyUnicode_FromFormat("issubclass(%U, %U)", source, arg); break;
+    case FG_GUARD_NO_SUBTYPE: text = PyUnicode_FromFormat("not issubclass(%U, %U)", source, arg); break;
     case FG_GUARD_TRUTH: text = PyUnicode_FromFormat("bool(%U) is %s", source, guard->leaf.lo ? "True" : "False"); break;
     case FG_GUARD_LENGTH: text = PyUnicode_FromFormat("len(%U) == %U", source, arg); break;
     case FG_GUARD_DICT_HAS: text = PyUnicode_FromFormat("%U in %U", arg, source); break;

@@ -304,6 +304,7 @@ fg_flow fg_attr_delete(fg_trace *t, fg_value *o, PyObject *name);
 /* as load, but a known absence is *out = NULL instead of a break */
 fg_flow fg_attr_lookup(fg_trace *t, fg_value *o, PyObject *name, fg_value **out);
 fg_flow fg_type_lookup(fg_trace *t, fg_value *type_value, PyTypeObject *type, PyObject *name, fg_value **out); /* *out NULL: absent */
+fg_flow fg_is_subtype(fg_trace *t, fg_value *type_value, PyTypeObject *type, PyTypeObject *base, bool *yes);
 fg_flow fg_object_type(fg_trace *t, fg_value *o, fg_value **out);
 fg_flow fg_global_load(fg_trace *t, fg_tframe *f, PyObject *name, fg_value **out);
 fg_flow fg_global_store(fg_trace *t, fg_tframe *f, PyObject *name, fg_value *v);

@@ -63,6 +63,19 @@ fg_flow fg_type_lookup(fg_trace *t, fg_value *type_value, PyTypeObject *type, Py
     return fg_rely_on(t, *out);
 }
 
+/* The MRO of a class that may be given other bases has, or has not, this one. */
+fg_flow fg_is_subtype(fg_trace *t, fg_value *type_value, PyTypeObject *type, PyTypeObject *base, bool *yes)
+{
+    *yes = PyType_IsSubtype(type, base);
+    if (type == base || base == &PyBaseObject_Type || (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE))
+        return FG_FLOW_OK;
+    fg_node node;
+    FG_DO(fg_node_of(t, type_value, &node));
+    if (node == FG_NODE_NONE)
+        FG_DO(fg_source(t, FG_ACC_CONST, FG_NODE_NONE, (PyObject *)type, 0, &node));
+    return fg_guard(t, *yes ? FG_GUARD_SUBTYPE : FG_GUARD_NO_SUBTYPE, node, (PyObject *)base, 0, 0);
+}
+
 /* What has to be called to get an attribute: func(object), or func(object, name) for a __getattr__. */
 typedef struct fg_getter {
     fg_value *func; /* NULL: nothing */
@@ -281,6 +294,13 @@ static fg_flow class_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **o
         PyTypeObject *meta = Py_TYPE(type);
         if (meta->tp_getattro != PyType_Type.tp_getattro)
             return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "metaclass %s has its own attribute access", meta->tp_name);
+        fg_value *of, *unused; /* a metaclass may grow the name, or another way to read it */
+        FG_DO(fg_object_type(t, o, &of));
+        FG_DO(fg_type_lookup(t, of, meta, name, &unused));
+        FG_DO(fg_type_lookup(t, of, meta, fg_names.s_getattribute, &unused));
+        if (unused != NULL)
+            FG_DO(fg_look(t, &unused));
+        FG_DO(fg_type_lookup(t, of, meta, fg_names.s_getattr, &unused));
     }
     PyObject *in_meta = fg_py_type_lookup(Py_TYPE(type), name);
     if (in_meta != NULL && Py_TYPE(in_meta)->tp_descr_set != NULL) {

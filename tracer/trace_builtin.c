@@ -153,7 +153,22 @@ static fg_flow runtime_type(fg_trace *t, fg_value *v, PyTypeObject **type)
     return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "the type is only known at run time");
 }
 
-static fg_flow is_instance(fg_trace *t, PyTypeObject *type, fg_value *cls, int depth, bool *yes)
+/* The class decides by its MRO alone, not by a method of its metaclass. */
+static fg_flow has_plain_check(fg_trace *t, fg_value *cls, PyObject *name)
+{
+    PyTypeObject *wanted = (PyTypeObject *)cls->real, *meta = Py_TYPE(wanted);
+    if (wanted == fg_py_torch_tensor_type() || !(wanted->tp_flags & Py_TPFLAGS_HEAPTYPE))
+        return FG_FLOW_OK;
+    if (fg_py_type_lookup(meta, name) != fg_py_type_lookup(&PyType_Type, name))
+        return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "isinstance with %s, whose metaclass decides", wanted->tp_name);
+    fg_value *of, *found;
+    FG_DO(fg_object_type(t, cls, &of));
+    FG_DO(fg_type_lookup(t, of, meta, name, &found)); /* a metaclass may grow one */
+    return found != NULL ? fg_look(t, &found) : FG_FLOW_OK;
+}
+
+/* type is that of v. */
+static fg_flow is_instance(fg_trace *t, fg_value *v, PyTypeObject *type, fg_value *cls, int depth, bool *yes)
 {
     if (depth > 8) /* plain Python counts this as recursion */
         return fg_break(t, FG_BREAK_RECURSION, "isinstance with tuples nested deep");
@@ -164,7 +179,7 @@ static fg_flow is_instance(fg_trace *t, PyTypeObject *type, fg_value *cls, int d
         FG_DO(fg_iterate(t, cls, &items, &n));
         *yes = false;
         for (int32_t i = 0; i < n && !*yes; i++)
-            FG_DO(is_instance(t, type, items[i], depth + 1, yes));
+            FG_DO(is_instance(t, v, type, items[i], depth + 1, yes));
         return FG_FLOW_OK;
     }
     if (cls->kind != FG_V_CONST || !PyType_Check(cls->real))
@@ -174,13 +189,13 @@ static fg_flow is_instance(fg_trace *t, PyTypeObject *type, fg_value *cls, int d
         *yes = true; /* before any __instancecheck__ */
         return FG_FLOW_OK;
     }
-    if (Py_TYPE(wanted) != &PyType_Type && wanted != fg_py_torch_tensor_type()) {
-        PyObject *check = fg_py_type_lookup(Py_TYPE(wanted), fg_names.s_instancecheck);
-        if (check != fg_py_type_lookup(&PyType_Type, fg_names.s_instancecheck))
-            return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "isinstance with %s, whose metaclass decides", wanted->tp_name);
-    }
-    *yes = PyType_IsSubtype(type, wanted);
-    return FG_FLOW_OK;
+    FG_DO(has_plain_check(t, cls, fg_names.s_instancecheck));
+    fg_value *of = NULL;
+    if (v->type == type && !(type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE))
+        FG_DO(fg_object_type(t, v, &of));
+    if (of == NULL && (of = fg_value_const(t, (PyObject *)type)) == NULL)
+        return FG_FLOW_ERROR;
+    return fg_is_subtype(t, of, type, wanted, yes);
 }
 
 static fg_flow b_isinstance(fg_trace *t, const fg_bargs *a, fg_value **out)
@@ -188,7 +203,7 @@ static fg_flow b_isinstance(fg_trace *t, const fg_bargs *a, fg_value **out)
     PyTypeObject *type;
     bool yes;
     FG_DO(runtime_type(t, a->v[0], &type));
-    FG_DO(is_instance(t, type, a->v[1], 0, &yes));
+    FG_DO(is_instance(t, a->v[0], type, a->v[1], 0, &yes));
     if (!yes && fg_py_type_lookup(type, fg_names.s_class) != fg_names.object_class)
         return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "isinstance of a %s, which says what its class is", type->tp_name);
     if (!yes && a->v[0]->kind == FG_V_OBJECT) {
@@ -202,10 +217,13 @@ static fg_flow b_isinstance(fg_trace *t, const fg_bargs *a, fg_value **out)
 
 static fg_flow b_issubclass(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
+    bool yes;
     if (a->v[0]->kind != FG_V_CONST || !PyType_Check(a->v[0]->real) || a->v[1]->kind != FG_V_CONST || !PyType_Check(a->v[1]->real) ||
         Py_TYPE(a->v[1]->real) != &PyType_Type)
         return unsupported(t, a);
-    return give_bool(t, PyType_IsSubtype((PyTypeObject *)a->v[0]->real, (PyTypeObject *)a->v[1]->real), out);
+    FG_DO(has_plain_check(t, a->v[1], fg_names.s_subclasscheck));
+    FG_DO(fg_is_subtype(t, a->v[0], (PyTypeObject *)a->v[0]->real, (PyTypeObject *)a->v[1]->real, &yes));
+    return give_bool(t, yes, out);
 }
 
 static fg_flow b_type(fg_trace *t, const fg_bargs *a, fg_value **out)

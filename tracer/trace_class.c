@@ -8,6 +8,13 @@ fg_flow fg_call_class(fg_trace *t, fg_value *f, PyTypeObject *type, fg_value **a
     fg_value *found;
     if (Py_TYPE(type)->tp_call != PyType_Type.tp_call)
         return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "class %s, whose metaclass makes its instances", type->tp_name);
+    if (Py_TYPE(type) != &PyType_Type) { /* a metaclass may grow one */
+        fg_value *meta;
+        FG_DO(fg_object_type(t, f, &meta));
+        FG_DO(fg_type_lookup(t, meta, Py_TYPE(type), fg_names.s_call, &found));
+        if (found != NULL)
+            FG_DO(fg_look(t, &found));
+    }
     if (PyExceptionClass_Check((PyObject *)type) && fg_py_is_plain_exception(type)) {
         fg_reg *regs = fg_arena_alloc(&t->arena, (size_t)(n + 1) * sizeof *regs), reg;
         if (regs == NULL)
@@ -149,6 +156,17 @@ static fg_flow call_special(fg_trace *t, fg_value *f, fg_value *self, fg_value *
     return FG_FLOW_OK;
 }
 
+/* Whether b's class comes first: it is a subclass of a's. */
+static fg_flow is_refined_by(fg_trace *t, fg_value *a, fg_value *b, bool *yes)
+{
+    fg_value *of;
+    *yes = false;
+    if (a->type == b->type || a->type == NULL || b->type == NULL)
+        return FG_FLOW_OK;
+    FG_DO(fg_object_type(t, b, &of));
+    return fg_is_subtype(t, of, b->type, a->type, yes);
+}
+
 static fg_flow object_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
 {
     fg_value *f = NULL, *r = NULL;
@@ -157,7 +175,10 @@ static fg_flow object_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_v
     if (f == NULL)
         FG_DO(find_special(t, a, "", binary_names[op % 13], &f));
     FG_DO(find_special(t, b, "r", binary_names[op % 13], &r));
-    if (f != NULL && (r == NULL || a->type == b->type || !PyType_IsSubtype(b->type, a->type)))
+    bool refined = false;
+    if (f != NULL && r != NULL)
+        FG_DO(is_refined_by(t, a, b, &refined));
+    if (f != NULL && !refined)
         return call_special(t, f, a, b, out);
     if (f == NULL && r != NULL && a->kind != FG_V_OPAQUE && a->kind != FG_V_TENSOR)
         return call_special(t, r, b, a, out);
@@ -261,8 +282,10 @@ fg_flow fg_compare(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out
         FG_DO(find_special(t, a, "", names[op], &f));
     if (b->kind == FG_V_OBJECT)
         FG_DO(find_special(t, b, "", names[swapped[op]], &r));
-    if (f != NULL && f->kind == FG_V_FUNC &&
-        (b->kind != FG_V_OBJECT || b_default || a->type == b->type || !PyType_IsSubtype(b->type, a->type)))
+    bool refined = false;
+    if (f != NULL && f->kind == FG_V_FUNC && b->kind == FG_V_OBJECT && !b_default)
+        FG_DO(is_refined_by(t, a, b, &refined));
+    if (f != NULL && f->kind == FG_V_FUNC && !refined)
         return call_special(t, f, a, b, out);
     if (r != NULL && r->kind == FG_V_FUNC && a_default)
         return call_special(t, r, b, a, out);

@@ -160,6 +160,15 @@ fg_flow fg_index_value(fg_trace *t, fg_value *v, int64_t *out)
     return FG_FLOW_OK;
 }
 
+/* An object is true as long as its class grows no __bool__ or __len__. */
+static fg_flow no_truth_method(fg_trace *t, fg_value *v, PyTypeObject *type)
+{
+    fg_value *of, *found;
+    FG_DO(fg_object_type(t, v, &of));
+    FG_DO(fg_type_lookup(t, of, type, fg_names.s_bool, &found));
+    return fg_type_lookup(t, of, type, fg_names.s_len, &found);
+}
+
 fg_flow fg_truth(fg_trace *t, fg_value *v, bool *truth)
 {
     FG_DO(fg_look(t, &v));
@@ -179,7 +188,7 @@ fg_flow fg_truth(fg_trace *t, fg_value *v, bool *truth)
                 (type->tp_as_sequence && type->tp_as_sequence->sq_length))
                 return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "truth of %s", type->tp_name);
             *truth = true;
-            return FG_FLOW_OK;
+            return no_truth_method(t, v, type);
         }
         if (v->real == Py_NotImplemented)
             return fg_break(t, FG_BREAK_RAISES, "the truth of NotImplemented, which warns");
@@ -196,13 +205,8 @@ fg_flow fg_truth(fg_trace *t, fg_value *v, bool *truth)
         if (v->type->tp_as_number == NULL || v->type->tp_as_number->nb_bool == NULL) {
             if ((v->type->tp_as_mapping == NULL || v->type->tp_as_mapping->mp_length == NULL) &&
                 (v->type->tp_as_sequence == NULL || v->type->tp_as_sequence->sq_length == NULL)) {
-                /* a class may grow __bool__ or __len__ later */
-                fg_value *type, *found;
-                FG_DO(fg_object_type(t, v, &type));
-                FG_DO(fg_type_lookup(t, type, v->type, fg_names.s_bool, &found));
-                FG_DO(fg_type_lookup(t, type, v->type, fg_names.s_len, &found));
                 *truth = true;
-                return FG_FLOW_OK;
+                return no_truth_method(t, v, v->type);
             }
         }
         {

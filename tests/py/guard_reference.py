@@ -145,7 +145,7 @@ def parse(text: str, objects: dict[str, Any] | None = None) -> Guards:
                 operand = line.constant(resolve)
             elif kind == "in_range":
                 operand = (line.constant(resolve), line.constant(resolve))
-            elif kind in ("type_is", "is", "equals", "dict_has", "dict_lacks", "dict_keys", "attr_has", "attr_lacks"):
+            elif kind in ("type_is", "is", "is_subtype", "is_no_subtype", "equals", "dict_has", "dict_lacks", "dict_keys", "attr_has", "attr_lacks"):
                 operand = line.constant(resolve)
             elif kind == "tensor":
                 operand = (row.split(" tensor ", 1)[1], line.constant(resolve), line.constant(resolve))
@@ -316,6 +316,8 @@ def holds(kind: str, value: Any, operand: Any, tensor_text) -> bool:
         return type(value) is operand
     if kind == "is":
         return value is operand
+    if kind in ("is_subtype", "is_no_subtype"):
+        return isinstance(value, type) and (operand in type.__getattribute__(value, "__mro__")) is (kind == "is_subtype")
     if kind == "is_not_none":
         return value is not None
     if kind == "equals":

@@ -30,6 +30,10 @@ class Other(Node):
     extra = "class"
 
 
+class Strange:
+    pass
+
+
 class Slotted:
     __slots__ = ("a", "b", "__dict__")
 
@@ -107,6 +111,9 @@ def describe(rng, desc, number, value, todo):
         if pick(0.5):
             method = desc.source("type_lookup", kind, "method")
             desc.guard("is", desc.source("code", method), type(value).method.__code__)
+        for base in (Node, Other, Strange):
+            if pick(0.3):
+                desc.guard("is_subtype" if issubclass(type(value), base) else "is_no_subtype", kind, base)
         for name in ("extra", "nothing"):
             if pick(0.3) and not hasattr(type(value), name):
                 desc.guard("absent", desc.source("type_lookup", kind, name))
@@ -198,7 +205,7 @@ def change(rng, arguments):
     elif isinstance(value, Slotted):
         setattr(value, rng.choice("ab"), tree(rng, 1))
     else:
-        act = rng.randrange(9)
+        act = rng.randrange(10)
         name = rng.choice(ATTRIBUTES)
         if act < 3:
             setattr(value, name, tree(rng, 2))
@@ -212,6 +219,8 @@ def change(rng, arguments):
             value.__dict__["steps"] = leaf(rng)
         elif act == 7:
             Node.shared = leaf(rng)
+        elif act == 8:
+            Other.__bases__ = rng.choice(((Node,), (Node, Strange), (Strange, Node)))
         elif "extra" in vars(Node):
             del Node.extra
         else:
@@ -252,6 +261,7 @@ def test_programs_with_memos_follow_every_change(seed):
                 gc.collect(0)
     finally:
         Node.shared = 1
+        Other.__bases__ = (Node,)
         if "extra" in vars(Node):
             del Node.extra
 

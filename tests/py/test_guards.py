@@ -253,6 +253,8 @@ def random_condition(rng, desc, number, value, tensors):
         kinds += ["is_nan"]
     if isinstance(other, dict):
         kinds += ["dict_keys"] * 3
+    if isinstance(other, type):
+        kinds += ["is_subtype", "is_no_subtype"] * 3
     if type(other) is np.ndarray:
         kinds += ["tensor"] * 6
     if other is None or isinstance(other, (type, types.FunctionType, types.ModuleType, types.BuiltinFunctionType, Plain)):
@@ -263,6 +265,9 @@ def random_condition(rng, desc, number, value, tensors):
             desc.guard(kind, number, type(other))
         elif kind in ("is", "equals", "tensor"):
             desc.guard(kind, number, other)
+        elif kind in ("is_subtype", "is_no_subtype"):
+            bases = (int, dict, Plain, Child, *type.__getattribute__(other, "__mro__"))
+            desc.guard(kind, number, rng.choice([base for base in bases if (base in other.__mro__) is (kind == "is_subtype")] or bases))
         elif kind == "truth":
             desc.guard(kind, number, lo=int(bool(other)) if type(other) in reference.TRUTHS else 1)
         elif kind == "length":
