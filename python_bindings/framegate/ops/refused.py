@@ -47,6 +47,7 @@ REFUSED: tuple[tuple[str, str], ...] = (
     (MEMORY,
      "numpy.shares_memory numpy.may_share_memory numpy.frombuffer numpy.from_dlpack ndarray.base ndarray.ctypes ndarray.data ndarray.flags Tensor.data_ptr "
      "Tensor.const_data_ptr Tensor.untyped_storage Tensor.storage Tensor.storage_type Tensor.is_shared Tensor.share_memory_ Tensor.is_set_to "
+     "Tensor.storage_offset "
      "torch.is_storage torch.frombuffer"),
     ("the type of the result depends on the value of a scalar", "numpy.min_scalar_type"),
     ("calendars are parsed from text", "numpy.busday* numpy.is_busday numpy.datetime_data"),

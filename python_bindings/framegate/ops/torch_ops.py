@@ -157,7 +157,7 @@ TENSOR_METHODS = (
     (TENSOR, DATA_RAISES, NEEDS_DATA, "self data | " + _OPTIONS, "new_tensor"),
     (TENSOR, META_RAISES, V | R | NEEDS_DATA, "self", "corrcoef"),
     (TENSOR, DATA_RAISES, V | R | NEEDS_DATA, "self | correction: fweights aweights", "cov"),
-    (META, META_RAISES, 0, "self", "__len__ ndimension nelement numel element_size get_device is_complex is_floating_point is_signed dim storage_offset"),
+    (META, META_RAISES, 0, "self", "__len__ ndimension nelement numel element_size get_device is_complex is_floating_point is_signed dim"),
     (META, META_RAISES, 0, "self dim:", "size stride"),
     (META, META_RAISES, 0, "self memory_format:", "is_contiguous"),
     (SCALAR, META_RAISES, 0, "self", "tolist"),
