@@ -539,6 +539,10 @@ fg_status fg_desc_output(fg_desc *desc, fg_node node, uint32_t *position)
 {
     if (node < 0 || (uint32_t)node >= desc->n_nodes)
         return FG_ERR_INVALID;
+    for (fg_node at = node; at >= 0; at = desc->nodes[at].parent) {
+        if (desc->nodes[at].acc == FG_ACC_WEAKREF)
+            return FG_ERR_UNSUPPORTED; /* inputs are borrowed, and this one may die before the target has taken it */
+    }
     if (desc->nodes[node].output < 0) {
         if (fg_grow(&desc->outputs, &desc->cap_outputs, desc->n_outputs + 1, sizeof *desc->outputs) != FG_OK)
             return FG_ERR_NOMEM;

@@ -68,6 +68,8 @@ static fg_proof prove_read(recorder *r, fg_accessor acc, PyObject *parent, const
     case FG_ACC_CELL_CONTENTS: return PyCell_Check(parent) ? prove_field(r, &((PyCellObject *)parent)->ob_ref) : FG_PROOF_NONE;
     case FG_ACC_DICT_ITEM:
         return PyDict_Check(parent) ? fg_words_dict(words, parent, key, (Py_hash_t)leaf->lo, r->memo->fine) : FG_PROOF_NONE;
+    case FG_ACC_DICT_KEY: /* an OrderedDict has an order that no version tells */
+        return PyDict_CheckExact(parent) ? fg_words_dict_version(words, parent) : FG_PROOF_NONE;
     case FG_ACC_LIST_ITEM: return PyList_Check(parent) ? fg_words_element(words, parent, (Py_ssize_t)leaf->lo) : FG_PROOF_NONE;
     case FG_ACC_TUPLE_ITEM: return PyTuple_Check(parent) ? fg_words_element(words, parent, (Py_ssize_t)leaf->lo) : FG_PROOF_NONE;
     case FG_ACC_TYPE: return FG_PROOF_OBJECT;
@@ -85,6 +87,8 @@ static fg_proof prove_read(recorder *r, fg_accessor acc, PyObject *parent, const
         FIELD(FUNC_BUILTINS, PyFunction_Check, PyFunctionObject, func_builtins)
         FIELD(METHOD_FUNC, PyMethod_Check, PyMethodObject, im_func)
         FIELD(METHOD_SELF, PyMethod_Check, PyMethodObject, im_self)
+        FIELD(MRO, PyType_Check, PyTypeObject, tp_mro)
+        FIELD(CODE_CONSTS, PyCode_Check, PyCodeObject, co_consts)
 #undef FIELD
     default: /* roots are not in stretches, the rest is rare */ return FG_PROOF_NONE;
     }
@@ -192,7 +196,7 @@ static fg_proof prove_fact(recorder *r, const fg_insn *in, PyObject *v, int stea
 static int takes_accessor(fg_accessor acc)
 {
     return !fg_accessor_is_root(acc) && acc != FG_ACC_GETATTR && acc != FG_ACC_RANGE_PART && acc != FG_ACC_SLICE_PART &&
-           acc != FG_ACC_DESCR_FUNC && acc != FG_ACC_PROPERTY_PART;
+           acc != FG_ACC_DESCR_FUNC && acc != FG_ACC_PROPERTY_PART && acc != FG_ACC_PROXY_MAPPING && acc != FG_ACC_WEAKREF;
 }
 
 /* The accessor of a LOAD_ (found 1) or NONE_ (found 0); -1: another instruction. */

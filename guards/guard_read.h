@@ -184,6 +184,49 @@ FG_READ(PROPERTY_PART)
     return Py_IS_TYPE(parent, &PyProperty_Type) ? fg_read_pointer(fg_property_part(parent, (int)n), value) : FG_FIND_UNDECIDED;
 }
 
+FG_READ(DICT_KEY)
+{
+    FG_UNUSED_READ;
+    fg_dict_iter it = {0};
+    PyObject *unused;
+    if (!PyDict_Check(parent))
+        return FG_FIND_UNDECIDED;
+    if (n >= PyDict_GET_SIZE(parent))
+        return FG_FIND_ABSENT;
+    do {
+        if (!fg_dict_next(parent, &it, value, &unused))
+            return FG_FIND_ABSENT;
+    } while (n-- > 0);
+    return FG_FIND_FOUND;
+}
+
+FG_READ(PROXY_MAPPING)
+{
+    FG_UNUSED_READ;
+    return Py_IS_TYPE(parent, &PyDictProxy_Type) ? fg_read_pointer(fg_proxy_mapping(parent), value) : FG_FIND_UNDECIDED;
+}
+
+FG_READ(MRO)
+{
+    FG_UNUSED_READ;
+    return PyType_Check(parent) ? fg_read_pointer(((PyTypeObject *)parent)->tp_mro, value) : FG_FIND_UNDECIDED;
+}
+
+FG_READ(CODE_CONSTS)
+{
+    FG_UNUSED_READ;
+    return PyCode_Check(parent) ? fg_read_pointer(((PyCodeObject *)parent)->co_consts, value) : FG_FIND_UNDECIDED;
+}
+
+FG_READ(WEAKREF)
+{
+    FG_UNUSED_READ;
+    if (!PyWeakref_CheckRef(parent))
+        return FG_FIND_UNDECIDED;
+    PyObject *target = PyWeakref_GET_OBJECT(parent);
+    return fg_read_pointer(target != Py_None ? target : NULL, value);
+}
+
 /* GETATTR: FOUND with a new reference, ABSENT for AttributeError, UNDECIDED for any other Exception (both cleared), -2 with the exception set for
  * MemoryError and what is no Exception. No exception may be pending when it is called. */
 #define FG_READ_ERROR (-2)

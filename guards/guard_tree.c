@@ -95,6 +95,11 @@ static PyObject *step(const fg_desc *desc, const fg_node_record *node, PyObject 
     case FG_ACC_FUNC_BUILTINS: return PyUnicode_FromFormat("%U.__builtins__", left);
     case FG_ACC_METHOD_FUNC:
     case FG_ACC_DESCR_FUNC: return PyUnicode_FromFormat("%U.__func__", left);
+    case FG_ACC_DICT_KEY: return PyUnicode_FromFormat("list(%U)[%lld]", left, (long long)node->index);
+    case FG_ACC_PROXY_MAPPING: return PyUnicode_FromFormat("%U | {}", left);
+    case FG_ACC_MRO: return PyUnicode_FromFormat("%U.__mro__", left);
+    case FG_ACC_CODE_CONSTS: return PyUnicode_FromFormat("%U.co_consts", left);
+    case FG_ACC_WEAKREF: return PyUnicode_FromFormat("%U()", left);
     case FG_ACC_METHOD_SELF: return PyUnicode_FromFormat("%U.__self__", left);
     case FG_ACC_PROPERTY_PART: return PyUnicode_FromFormat("%U.%s", left, node->index == 0 ? "fget" : node->index == 1 ? "fset" : "fdel");
     case FG_ACC_RANGE_PART:

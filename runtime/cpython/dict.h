@@ -46,6 +46,8 @@ FG_BORROWED PyObject *fg_range_part(PyObject *range, int part);
  * has none. */
 FG_BORROWED PyObject *fg_descr_func(PyObject *descriptor);
 FG_BORROWED PyObject *fg_property_part(PyObject *property, int part);
+/* What a mapping proxy shows. */
+FG_BORROWED PyObject *fg_proxy_mapping(PyObject *proxy);
 
 /* 1 if the type has a valid version tag equal to `version` (0 never is). */
 int fg_type_version_is(PyTypeObject *type, uint32_t version);

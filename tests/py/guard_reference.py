@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import ast
 import ctypes
+import gc
 import math
 import re
 import struct
 import sys
 import types
+import weakref
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any
@@ -288,6 +290,23 @@ def read(accessor: str, parent: Any, operand: Any, call: dict) -> Any:
             return WRONG
         value = (parent.fget, parent.fset, parent.fdel)[operand]
         return ABSENT if value is None else value
+    if accessor == "dict_key":
+        if not isinstance(parent, dict):
+            return WRONG
+        keys = [key for key, _ in stored_pairs(parent)]
+        return keys[operand] if operand < len(keys) else ABSENT
+    if accessor == "proxy_mapping":
+        # The proxy gives nobody its mapping: what it refers to is asked of the collector.
+        return gc.get_referents(parent)[0] if type(parent) is types.MappingProxyType else WRONG
+    if accessor == "mro":
+        return type.__getattribute__(parent, "__mro__") if isinstance(parent, type) else WRONG
+    if accessor == "code_consts":
+        return parent.co_consts if type(parent) is types.CodeType else WRONG
+    if accessor == "weakref":
+        if not isinstance(parent, weakref.ref):
+            return WRONG
+        target = weakref.ref.__call__(parent)
+        return ABSENT if target is None else target
     if accessor in ("range_part", "slice_part"):
         if type(parent) is not (range if accessor == "range_part" else slice):
             return WRONG

@@ -98,6 +98,11 @@ def describe(rng, desc, number, value, todo):
                 desc.guard("dict_has" if key in value else "dict_lacks", number, key)
         for key, item in value.items():
             todo.append((desc.source("dict_item", number, key), item))
+        if value and pick(0.3):
+            at = rng.randrange(len(value))
+            todo.append((desc.source("dict_key", number, None, at), list(value)[at]))
+        if pick(0.2):
+            desc.guard("absent", desc.source("dict_key", number, None, len(value)))
         if pick(0.3) and "missing" not in value:
             desc.guard("absent", desc.source("dict_item", number, "missing"))
     elif isinstance(value, (list, tuple)):
@@ -106,11 +111,15 @@ def describe(rng, desc, number, value, todo):
             todo.append((desc.source("list_item" if isinstance(value, list) else "tuple_item", number, None, i - (len(value) if pick(0.2) else 0)), item))
     elif isinstance(value, Node):
         kind = desc.source("type", number)
+        if pick(0.3):
+            todo.append((desc.source("mro", kind), type(value).__mro__))
         if pick(0.5):
             todo.append((desc.source("type_lookup", kind, "shared"), type(value).shared))
         if pick(0.5):
             method = desc.source("type_lookup", kind, "method")
             desc.guard("is", desc.source("code", method), type(value).method.__code__)
+            if pick(0.5):
+                todo.append((desc.source("code_consts", desc.source("code", method)), type(value).method.__code__.co_consts))
         for base in (Node, Other, Strange):
             if pick(0.3):
                 desc.guard("is_subtype" if issubclass(type(value), base) else "is_no_subtype", kind, base)

@@ -258,6 +258,12 @@ PyObject *fg_property_part(PyObject *property, int part)
     return object != Py_None ? object : NULL;
 }
 
+/* descrobject.c: the mapping follows the header. */
+PyObject *fg_proxy_mapping(PyObject *proxy)
+{
+    return *(PyObject **)((char *)proxy + sizeof(PyObject));
+}
+
 int fg_type_version_is(PyTypeObject *type, uint32_t version)
 {
     return version != 0 && type->tp_version_tag == version && (type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG) != 0;
