@@ -98,7 +98,7 @@ static void fill(fg_desc *desc, bytes *b)
             const char *why = NULL;
             if (kind == FG_GUARD_TYPE || kind == FG_GUARD_SUBTYPE || kind == FG_GUARD_NO_SUBTYPE)
                 arg.object = (PyObject *)Py_TYPE(object);
-            else if (kind == FG_GUARD_DICT_HAS || kind == FG_GUARD_DICT_LACKS)
+            else if (kind == FG_GUARD_DICT_HAS || kind == FG_GUARD_DICT_LACKS || kind == FG_GUARD_SET_HAS || kind == FG_GUARD_SET_LACKS)
                 arg.object = from(keys, b);
             else if (kind == FG_GUARD_ATTR_HAS || kind == FG_GUARD_ATTR_LACKS)
                 arg.object = from(names, b);

@@ -167,6 +167,22 @@ static inline int fg_dict_keys_same(PyObject *dict, PyObject *keys)
     }
     return !fg_dict_next(dict, &it, &key, &value);
 }
+
+/* As many members as the tuple names, and each of those is there by its bits. A tuple that names one twice is no set's. */
+static inline int fg_set_items_same(PyObject *set, PyObject *items)
+{
+    PyObject *member;
+    Py_ssize_t n = PyTuple_GET_SIZE(items);
+    if (PySet_GET_SIZE(set) != n)
+        return 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *item = PyTuple_GET_ITEM(items, i);
+        Py_hash_t hash = PyObject_Hash(item); /* plain: a builtin's hash, which cannot fail */
+        if (fg_set_find(set, item, hash, &member) != FG_FIND_FOUND || !fg_const_same(item, member))
+            return 0;
+    }
+    return 1;
+}
 #endif
 
 FG_BODY(PRESENT)
@@ -265,6 +281,32 @@ FG_LONG_BODY(DICT_LACKS)
 FG_LONG_BODY(DICT_KEYS)
 {
     if (PyDict_Check(v) && fg_dict_keys_same(v, (PyObject *)k->p))
+        return 1;
+    FG_SEEN_VALUE(v);
+    return 0;
+}
+
+FG_LONG_BODY(SET_HAS)
+{
+    PyObject *member;
+    if (PyAnySet_Check(v) && fg_set_find(v, (PyObject *)k->p, (Py_hash_t)k->lo, &member) == FG_FIND_FOUND)
+        return 1;
+    FG_SEEN("%s without it", Py_TYPE(v)->tp_name);
+    return 0;
+}
+
+FG_LONG_BODY(SET_LACKS)
+{
+    PyObject *member;
+    if (PyAnySet_Check(v) && fg_set_find(v, (PyObject *)k->p, (Py_hash_t)k->lo, &member) == FG_FIND_ABSENT)
+        return 1;
+    FG_SEEN("%s that has it, or may have", Py_TYPE(v)->tp_name);
+    return 0;
+}
+
+FG_LONG_BODY(SET_ITEMS)
+{
+    if (PyAnySet_Check(v) && fg_set_items_same(v, (PyObject *)k->p))
         return 1;
     FG_SEEN_VALUE(v);
     return 0;

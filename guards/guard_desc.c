@@ -394,6 +394,8 @@ static fg_status object_arg(fg_desc *desc, PyObject *object, fg_guard_record *gu
         break;
     case FG_GUARD_DICT_HAS:
     case FG_GUARD_DICT_LACKS:
+    case FG_GUARD_SET_HAS:
+    case FG_GUARD_SET_LACKS:
         if (!fg_key_is_plain(object))
             return FG_ERR_UNSUPPORTED;
         if ((guard->leaf.lo = PyObject_Hash(object)) == -1)
@@ -407,6 +409,7 @@ static fg_status object_arg(fg_desc *desc, PyObject *object, fg_guard_record *gu
             return FG_ERR_PYTHON;
         break;
     case FG_GUARD_DICT_KEYS:
+    case FG_GUARD_SET_ITEMS:
         if (!PyTuple_CheckExact(object))
             return FG_ERR_INVALID;
         if (!fg_key_is_plain(object))

@@ -47,6 +47,7 @@ static const char *hint(const fg_guard_record *guard)
     case FG_GUARD_TENSOR: return "a tensor of another shape, dtype or layout needs a version of its own";
     case FG_GUARD_ID: return "another object is found under this name: do not replace it between calls";
     case FG_GUARD_DICT_KEYS:
+    case FG_GUARD_SET_ITEMS:
     case FG_GUARD_LENGTH: return "a container of another length or with other keys needs a version of its own";
     case FG_GUARD_TORCH_STATE: return "grad mode, autocast, default dtype or device, or a mode differs from the time of tracing";
     case FG_GUARD_SAME:
@@ -61,6 +62,8 @@ static const char *hint(const fg_guard_record *guard)
     case FG_GUARD_TRUTH:
     case FG_GUARD_DICT_HAS:
     case FG_GUARD_DICT_LACKS:
+    case FG_GUARD_SET_HAS:
+    case FG_GUARD_SET_LACKS:
     case FG_GUARD_ATTR_HAS:
     case FG_GUARD_ATTR_LACKS:
     case FG_GUARD_FLOAT_NAN:

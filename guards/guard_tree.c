@@ -179,8 +179,11 @@ PyObject *fg_guard_sentence(const fg_desc *desc, const fg_guard_record *guard)
     case FG_GUARD_NO_SUBTYPE: text = PyUnicode_FromFormat("not issubclass(%U, %U)", source, arg); break;
     case FG_GUARD_TRUTH: text = PyUnicode_FromFormat("bool(%U) is %s", source, guard->leaf.lo ? "True" : "False"); break;
     case FG_GUARD_LENGTH: text = PyUnicode_FromFormat("len(%U) == %U", source, arg); break;
+    case FG_GUARD_SET_HAS:
     case FG_GUARD_DICT_HAS: text = PyUnicode_FromFormat("%U in %U", arg, source); break;
+    case FG_GUARD_SET_LACKS:
     case FG_GUARD_DICT_LACKS: text = PyUnicode_FromFormat("%U not in %U", arg, source); break;
+    case FG_GUARD_SET_ITEMS: text = PyUnicode_FromFormat("%U == set(%U)", source, arg); break;
     case FG_GUARD_DICT_KEYS: text = PyUnicode_FromFormat("tuple(%U) == %U", source, arg); break;
     case FG_GUARD_ATTR_HAS: text = PyUnicode_FromFormat("%U has its own attribute %U", source, arg); break;
     case FG_GUARD_ATTR_LACKS: text = PyUnicode_FromFormat("%U has no attribute %U of its own", source, arg); break;

@@ -39,6 +39,9 @@ typedef struct fg_dict_iter {
 } fg_dict_iter;
 int fg_dict_next(PyObject *dict, fg_dict_iter *it, PyObject **key, PyObject **value);
 
+/* Member of a set, frozenset or an instance of a subclass (its own storage is read) that is equal to the key. hash is PyObject_Hash(key). */
+fg_find fg_set_find(PyObject *set, PyObject *key, Py_hash_t hash, PyObject **member);
+
 /* start (0), stop (1) or step (2) of a range. */
 FG_BORROWED PyObject *fg_range_part(PyObject *range, int part);
 

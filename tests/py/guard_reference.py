@@ -147,7 +147,7 @@ def parse(text: str, objects: dict[str, Any] | None = None) -> Guards:
                 operand = line.constant(resolve)
             elif kind == "in_range":
                 operand = (line.constant(resolve), line.constant(resolve))
-            elif kind in ("type_is", "is", "is_subtype", "is_no_subtype", "equals", "dict_has", "dict_lacks", "dict_keys", "attr_has", "attr_lacks"):
+            elif kind in ("type_is", "is", "is_subtype", "is_no_subtype", "equals", "dict_has", "dict_lacks", "dict_keys", "set_has", "set_lacks", "set_items", "attr_has", "attr_lacks"):
                 operand = line.constant(resolve)
             elif kind == "tensor":
                 operand = (row.split(" tensor ", 1)[1], line.constant(resolve), line.constant(resolve))
@@ -352,6 +352,15 @@ def holds(kind: str, value: Any, operand: Any, tensor_text) -> bool:
         return isinstance(value, dict) and dict_find(value, operand) not in (ABSENT, WRONG)
     if kind == "dict_lacks":
         return isinstance(value, dict) and dict_find(value, operand) is ABSENT
+    if kind in ("set_has", "set_lacks", "set_items"):
+        if not isinstance(value, (set, frozenset)):
+            return False
+        members = dict.fromkeys(type(value).__mro__[-2].__iter__(value))
+        members = {member: member for member in members}
+        if kind == "set_items":
+            found = [dict_find(members, item) for item in operand]
+            return len(members) == len(operand) and all(map(same_bits, found, operand))
+        return (dict_find(members, operand) in (ABSENT, WRONG)) is False if kind == "set_has" else dict_find(members, operand) is ABSENT
     if kind == "dict_keys":
         return isinstance(value, dict) and same_bits(tuple(key for key, _ in stored_pairs(value)), operand)
     if kind in ("attr_has", "attr_lacks"):

@@ -162,7 +162,7 @@ def make_value(rng: random.Random, depth: int = 0):
         TARGETS[rng.randrange(len(TARGETS))] = target  # lives on for a while
         return weakref.ref(target)
     if pick == 22:
-        return rng.choice(({1, 2}, frozenset("ab"), set(), bytearray(b"x")))
+        return rng.choice((set(rng.sample(KEYS, rng.randrange(6))), frozenset(rng.sample(KEYS, rng.randrange(6))), set(range(40)), set(map(str, range(9))), bytearray(b"x")))
     return rng.choice((Raises(), object(), types.CellType(), types.CellType(again()) if depth < 3 else None))
 
 
@@ -267,6 +267,8 @@ def random_condition(rng, desc, number, value, tensors):
         kinds += ["is_nan"]
     if isinstance(other, dict):
         kinds += ["dict_keys"] * 3
+    if isinstance(other, (set, frozenset)):
+        kinds += ["set_has", "set_lacks", "set_items", "set_items"] * 3
     if isinstance(other, type):
         kinds += ["is_subtype", "is_no_subtype"] * 3
     if type(other) is np.ndarray:
@@ -279,6 +281,12 @@ def random_condition(rng, desc, number, value, tensors):
             desc.guard(kind, number, type(other))
         elif kind in ("is", "equals", "tensor"):
             desc.guard(kind, number, other)
+        elif kind in ("set_has", "set_lacks"):
+            desc.guard(kind, number, rng.choice([*KEYS, *other]))
+        elif kind == "set_items":
+            items = list(other)
+            rng.shuffle(items)
+            desc.guard(kind, number, tuple(items))
         elif kind in ("is_subtype", "is_no_subtype"):
             bases = (int, dict, Plain, Child, *type.__getattribute__(other, "__mro__"))
             desc.guard(kind, number, rng.choice([base for base in bases if (base in other.__mro__) is (kind == "is_subtype")] or bases))

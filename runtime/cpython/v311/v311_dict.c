@@ -239,6 +239,31 @@ int fg_dict_next(PyObject *object, fg_dict_iter *it, PyObject **key, PyObject **
     return 0;
 }
 
+/* Mirrors set_lookkey of Objects/setobject.c. */
+#define LINEAR_PROBES 9
+fg_find fg_set_find(PyObject *object, PyObject *key, Py_hash_t hash, PyObject **member)
+{
+    const PySetObject *set = (const PySetObject *)object;
+    size_t mask = (size_t)set->mask, perturb = (size_t)hash, slot = (size_t)hash & mask;
+
+    for (;;) {
+        const setentry *entry = &set->table[slot];
+        for (int probes = slot + LINEAR_PROBES <= mask ? LINEAR_PROBES : 0; probes >= 0; probes--, entry++) {
+            if (entry->hash == 0 && entry->key == NULL)
+                return FG_FIND_ABSENT;
+            if (entry->hash != hash)
+                continue;
+            fg_find same = entry->key == key ? FG_FIND_FOUND : fg_key_equal(key, entry->key);
+            if (same != FG_FIND_ABSENT) {
+                *member = entry->key;
+                return same;
+            }
+        }
+        perturb >>= PROBE_SHIFT;
+        slot = (slot * 5 + 1 + perturb) & mask;
+    }
+}
+
 /* rangeobject.c keeps its struct to itself: start, stop, step, length follow the header. */
 PyObject *fg_range_part(PyObject *range, int part)
 {
