@@ -68,14 +68,9 @@ fail:
     return NULL;
 }
 
-static void *setup_locked(int64_t n)
+static void *setup(const fg_bench_row *row)
 {
-    return cache_new(FG_CACHE_LOCKED, n);
-}
-
-static void *setup_threads(int64_t n)
-{
-    return cache_new(FG_CACHE_THREADS, n);
+    return cache_new((fg_cache_mode)row->option, row->size);
 }
 
 static uint64_t run_lookups(void *state, size_t n)
@@ -109,14 +104,13 @@ static uint64_t run_loads(void *state, size_t n)
     return found;
 }
 
-#define ROWS(N)                                                                                                      \
-    {"lookup/locked/" #N, setup_locked, run_lookups, N}, {"lookup/locked/" #N "/loads", setup_locked, run_loads, N}, \
-        {"lookup/threads/" #N, setup_threads, run_lookups, N},                                                       \
-    {                                                                                                                \
-        "lookup/threads/" #N "/loads", setup_threads, run_loads, N                                                   \
+#define ROWS(N)                                                                                    \
+    {"lookup/locked/" #N, setup, run_lookups, run_loads, NULL, N, FG_CACHE_LOCKED, NULL, NULL},    \
+    {                                                                                              \
+        "lookup/threads/" #N, setup, run_lookups, run_loads, NULL, N, FG_CACHE_THREADS, NULL, NULL \
     }
 
-const fg_bench_row fg_bench_rows[] = {ROWS(1), ROWS(8), ROWS(64), {NULL, NULL, NULL, 0}};
+const fg_bench_row fg_bench_rows[] = {ROWS(1), ROWS(8), ROWS(64), {NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL}};
 
 int fg_bench_start(void)
 {

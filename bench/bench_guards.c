@@ -1,347 +1,156 @@
-/* Evaluation of guard programs: one kind of fact each, then many entries of one function. Each row is followed by its lower bound: the
- * same loads and compares written by hand against the same objects. */
-#include <Python.h>
-
-#include "bench/bench_rows.h"
-#include "guards/guard_program.h"
-#include "runtime/base/alloc.h"
+/* Evaluation of guard programs: each kind of guard and each accessor on a call that it accepts and on one that it refuses, then many entries of
+ * one function, then trees of objects. A row has its lower bound beside it: the loads alone (guard_loads.h). */
+#include "bench/guard_cases.h"
+#include "bench/guard_loads.h"
 
 #include <stdio.h>
 #include <string.h>
 
-fg_status fg_guards_module_init(PyObject *module);
-fg_status fg_tensor_module_init(PyObject *module);
+/* One fact, accepted and refused. FIELD: offset of the word for fg_loads_field. */
+#define FACT_AT(NAME, LOADS, FIELD, TEXT, HIT, MISS)                                                     \
+    {NAME "/hit", fg_case_fact, fg_run_eval, LOADS, NULL, (int64_t)(FIELD), FG_CASE_HIT, TEXT, HIT},     \
+    {                                                                                                    \
+        NAME "/miss", fg_case_fact, fg_run_eval, LOADS, NULL, (int64_t)(FIELD), FG_CASE_MISS, TEXT, MISS \
+    }
+#define FACT(NAME, LOADS, TEXT, HIT, MISS) FACT_AT(NAME, LOADS, 0, TEXT, HIT, MISS)
 
-enum { MAX_SLOTS = 8, MAX_ENTRIES = 64 };
+#define ENTRIES(NAME, SETUP, LOADS, N)                                                    \
+    {NAME "/" #N "/hit", SETUP, fg_run_eval, LOADS, NULL, N, FG_CASE_HIT, NULL, NULL},    \
+    {                                                                                     \
+        NAME "/" #N "/miss", SETUP, fg_run_eval, LOADS, NULL, N, FG_CASE_MISS, NULL, NULL \
+    }
 
-typedef struct bench_program {
-    fg_program *program;
-    fg_view view[MAX_ENTRIES]; /* round robin over these */
-    PyObject *slots[MAX_ENTRIES][MAX_SLOTS];
-    PyObject *expected; /* what the lower bound compares with */
-    size_t n_views;
-    PyObject *inputs[64];
-} bench_program;
+#define TREE(NAME, LOADS, N, OPTION)                                                               \
+    {                                                                                              \
+        "tree/" #N "/" NAME, fg_case_tree, fg_run_tree, LOADS, fg_idle_tree, N, OPTION, NULL, NULL \
+    }
+#define TREES(N)                                                                                                            \
+    TREE("still", fg_loads_tree, N, FG_TREE_STILL), TREE("miss", fg_loads_tree, N, FG_TREE_STILL | FG_TREE_MISS),           \
+        TREE("root_counts", fg_loads_tree, N, FG_TREE_ROOT_COUNTS), TREE("all_count", fg_loads_tree, N, FG_TREE_ALL_COUNT), \
+        TREE("dicts/still", fg_loads_dicts, N, FG_TREE_DICTS | FG_TREE_STILL),                                              \
+        TREE("dicts/miss", fg_loads_dicts, N, FG_TREE_DICTS | FG_TREE_MISS),                                                \
+        TREE("dicts/root_counts", fg_loads_dicts, N, FG_TREE_DICTS | FG_TREE_ROOT_COUNTS),                                  \
+        TREE("dicts/all_count", fg_loads_dicts, N, FG_TREE_DICTS | FG_TREE_ALL_COUNT)
 
-static PyObject *namespace;
+#define ARRAY "tensor 'numpy' @'b:np.ndarray' keys=6 dtype=12 device=1:0 grad=0 layout=0 sizes=(4,8,) strides=(64,8,)"
+#define TORCH "torch_state included=0 excluded=0 device=0 autograd=0 modes=0 disabled=0 dtype=0 autocast=0:0 present="
 
-/* An object from a Python expression; the namespace has numpy as np and class C with attribute a. */
-static PyObject *eval(const char *text)
+const fg_bench_row fg_bench_rows[] = {
+    /* guards */
+    FACT("guard/present", fg_loads_slot, "n0 = arg 0\nguard n0 present\n", "(5,)", "()"),
+    FACT("guard/absent", fg_loads_slot, "n0 = arg 0\nguard n0 absent\n", "()", "(5,)"),
+    FACT("guard/type_is", fg_loads_type, "n0 = arg 0\nguard n0 type_is @'b:C'\n", "(c,)", "(5,)"),
+    FACT("guard/is", fg_loads_slot, "n0 = arg 0\nguard n0 is None\n", "(None,)", "(5,)"),
+    FACT("guard/is_not_none", fg_loads_slot, "n0 = arg 0\nguard n0 is_not_none\n", "(5,)", "(None,)"),
+    FACT("guard/equals/int", fg_loads_int, "n0 = arg 0\nguard n0 equals 12345\n", "(int('12345'),)", "(int('54321'),)"),
+    FACT("guard/equals/float", fg_loads_float, "n0 = arg 0\nguard n0 equals 0.5\n", "(float('0.5'),)", "(float('1.5'),)"),
+    FACT("guard/equals/str", fg_loads_str, "n0 = arg 0\nguard n0 equals 'a string'\n", "(' '.join('a string'.split()),)",
+         "(' '.join('b string'.split()),)"),
+    FACT("guard/truth", fg_loads_size, "n0 = arg 0\nguard n0 truth 1\n", "(5,)", "(0,)"),
+    FACT("guard/length", fg_loads_size, "n0 = arg 0\nguard n0 length 2\n", "([1, 2],)", "([1],)"),
+    FACT("guard/dict_has", fg_loads_dict, "n0 = arg 0\nguard n0 dict_has 'lr'\n", "({'lr': 7},)", "({'mo': 7},)"),
+    FACT("guard/dict_lacks", fg_loads_dict, "n0 = arg 0\nguard n0 dict_lacks 'lr'\n", "({'mo': 7},)", "({'lr': 7},)"),
+    FACT("guard/dict_keys", fg_loads_dict, "n0 = arg 0\nguard n0 dict_keys ('lr', 'mo',)\n", "({'lr': 7, 'mo': 1},)",
+         "({'mo': 7, 'lr': 1},)"),
+    FACT("guard/attr_has", fg_loads_attr, "n0 = arg 0\nguard n0 attr_has 'a'\n", "(C(),)", "(Other(),)"),
+    FACT("guard/attr_lacks", fg_loads_attr, "n0 = arg 0\nguard n0 attr_lacks 'a'\n", "(Other(),)", "(C(),)"),
+    FACT("guard/is_nan", fg_loads_float, "n0 = arg 0\nguard n0 is_nan\n", "(float('nan'),)", "(1.0,)"),
+    FACT("guard/in_range", fg_loads_int, "n0 = arg 0\nguard n0 in_range 3 9\n", "(5,)", "(50,)"),
+    FACT("guard/tensor", fg_loads_ndarray, "n0 = arg 0\nguard n0 " ARRAY "\noutput n0\n", "(x,)", "(np.ones((4, 9)),)"),
+    {"guard/torch_state/hit", fg_case_fact, fg_run_eval, fg_loads_nothing, NULL, 0, FG_CASE_HIT, "guard - " TORCH "0\n", "()"},
+    {"guard/torch_state/miss", fg_case_fact, fg_run_eval, fg_loads_nothing, NULL, 0, FG_CASE_MISS, "guard - " TORCH "1\n", "()"},
+    FACT("guard/same", fg_loads_two, "n0 = arg 0\nn1 = arg 1\nrelation same n0 n1\n", "(x, x)", "(x, c)"),
+    FACT("guard/distinct", fg_loads_two, "n0 = arg 0\nn1 = arg 1\nrelation distinct n0 n1\n", "(x, c)", "(x, x)"),
+    /* No array of NumPy says which storage is its own, so that this program has nothing that would be accepted. */
+    {"guard/storage_distinct/miss", fg_case_fact, fg_run_eval, fg_loads_storage, NULL, 0, FG_CASE_MISS,
+     "n0 = arg 0\nn1 = arg 1\nrelation storage_distinct n0 n1\n", "(x, x)"},
+
+    /* accessors; what they lead to is compared by identity */
+    FACT("accessor/arg", fg_loads_slot, "n0 = arg 0\nguard n0 is @'b:c'\n", "(c,)", "(5,)"),
+    FACT("accessor/freevar", fg_loads_freevar, "n0 = freevar 0\nn1 = cell_contents n0\nguard n1 is None\n", "(here,)", "(there,)"),
+    FACT("accessor/globals", fg_loads_globals, "n0 = globals\nn1 = dict_item n0 'C'\nguard n1 is @'b:C'\n", "(here,)", "(away,)"),
+    FACT("accessor/builtins", fg_loads_builtins, "n0 = builtins\nn1 = dict_item n0 'len'\nguard n1 is @'b:len'\n", "(here,)", "(away,)"),
+    FACT("accessor/function", fg_loads_slot, "n0 = function\nguard n0 is @'b:here'\n", "(here,)", "(there,)"),
+    {"accessor/const/hit", fg_case_fact, fg_run_eval, fg_loads_nothing, NULL, 0, FG_CASE_HIT,
+     "n0 = const @'b:C'\nn1 = type_lookup n0 'shared'\nguard n1 equals 7\n", "()"},
+    {"accessor/const/miss", fg_case_fact, fg_run_eval, fg_loads_nothing, NULL, 0, FG_CASE_MISS,
+     "n0 = const @'b:C'\nn1 = type_lookup n0 'shared'\nguard n1 equals 8\n", "()"},
+    FACT_AT("accessor/cell_contents", fg_loads_field, offsetof(PyCellObject, ob_ref),
+            "n0 = arg 0\nn1 = cell_contents n0\nguard n1 is None\n", "(types.CellType(None),)", "(types.CellType(1),)"),
+    FACT("accessor/dict_item", fg_loads_dict, "n0 = arg 0\nn1 = dict_item n0 'lr'\nguard n1 is None\n", "({'lr': None},)", "({'lr': 1},)"),
+    FACT("accessor/list_item", fg_loads_list, "n0 = arg 0\nn1 = list_item n0 0\nguard n1 is None\n", "([None],)", "([1],)"),
+    FACT("accessor/tuple_item", fg_loads_tuple, "n0 = arg 0\nn1 = tuple_item n0 0\nguard n1 is None\n", "((None,),)", "((1,),)"),
+    FACT("accessor/type", fg_loads_type, "n0 = arg 0\nn1 = type n0\nguard n1 is @'b:C'\n", "(c,)", "(5,)"),
+    FACT("accessor/type_lookup", fg_loads_version, "n0 = arg 0\nn1 = type_lookup n0 'shared'\nguard n1 equals 7\n", "(C,)", "(Other,)"),
+    FACT("accessor/instance_attr", fg_loads_attr, "n0 = arg 0\nn1 = instance_attr n0 'a'\nguard n1 is None\n", "(C(None),)", "(C(1),)"),
+    FACT_AT("accessor/slot_attr", fg_loads_field, sizeof(PyObject),
+            "n0 = arg 0\nguard n0 type_is @'b:Slots'\nn1 = slot_attr n0 16\nguard n1 is None\n", "(Slots(None),)", "(Slots(1),)"),
+    FACT_AT("accessor/module_dict", fg_loads_field, sizeof(PyObject),
+            "n0 = arg 0\nn1 = module_dict n0\nn2 = dict_item n1 'MethodType'\nguard n2 is @'b:types.MethodType'\n", "(types,)", "(np,)"),
+    FACT_AT("accessor/code", fg_loads_field, offsetof(PyFunctionObject, func_code),
+            "n0 = arg 0\nn1 = code n0\nguard n1 is @'b:here.__code__'\n", "(here,)", "(bare,)"),
+    FACT_AT("accessor/defaults", fg_loads_field, offsetof(PyFunctionObject, func_defaults),
+            "n0 = arg 0\nn1 = defaults n0\nn2 = tuple_item n1 0\nguard n2 equals 1\n", "(here,)", "(bare,)"),
+    FACT_AT("accessor/kwdefaults", fg_loads_field, offsetof(PyFunctionObject, func_kwdefaults),
+            "n0 = arg 0\nn1 = kwdefaults n0\nn2 = dict_item n1 'q'\nguard n2 equals 2\n", "(here,)", "(bare,)"),
+    FACT_AT("accessor/closure", fg_loads_field, offsetof(PyFunctionObject, func_closure),
+            "n0 = arg 0\nn1 = closure n0\nn2 = tuple_item n1 0\nn3 = cell_contents n2\nguard n3 is None\n", "(here,)", "(there,)"),
+    FACT_AT("accessor/func_globals", fg_loads_field, offsetof(PyFunctionObject, func_globals),
+            "n0 = arg 0\nn1 = func_globals n0\nn2 = dict_item n1 'C'\nguard n2 is @'b:C'\n", "(here,)", "(away,)"),
+    FACT_AT("accessor/func_builtins", fg_loads_field, offsetof(PyFunctionObject, func_builtins),
+            "n0 = arg 0\nn1 = func_builtins n0\nn2 = dict_item n1 'len'\nguard n2 is @'b:len'\n", "(here,)", "(away,)"),
+    FACT_AT("accessor/method_func", fg_loads_field, offsetof(PyMethodObject, im_func),
+            "n0 = arg 0\nn1 = method_func n0\nguard n1 is @'b:C.method'\n", "(c.method,)", "(types.MethodType(here, c),)"),
+    FACT_AT("accessor/method_self", fg_loads_field, offsetof(PyMethodObject, im_self),
+            "n0 = arg 0\nn1 = method_self n0\nguard n1 is @'b:c'\n", "(c.method,)", "(C().method,)"),
+    FACT_AT("accessor/descr_func", fg_loads_field, sizeof(PyObject), "n0 = arg 0\nn1 = descr_func n0\nguard n1 is @'b:here'\n",
+            "(staticmethod(here),)", "(staticmethod(there),)"),
+    FACT_AT("accessor/property_part", fg_loads_field, sizeof(PyObject), "n0 = arg 0\nn1 = property_part n0 0\nguard n1 is @'b:here'\n",
+            "(property(here),)", "(property(there),)"),
+    FACT_AT("accessor/range_part", fg_loads_field, sizeof(PyObject), "n0 = arg 0\nn1 = range_part n0 0\nguard n1 equals 5\n",
+            "(range(5, 9),)", "(range(6, 9),)"),
+    FACT_AT("accessor/slice_part", fg_loads_field, sizeof(PyObject), "n0 = arg 0\nn1 = slice_part n0 0\nguard n1 equals 5\n",
+            "(slice(5, 9),)", "(slice(6, 9),)"),
+    FACT("accessor/getattr", fg_loads_attr, "n0 = arg 0\nn1 = getattr n0 'a'\nguard n1 is None\n", "(C(None),)", "(C(1),)"),
+
+    /* many entries */
+    ENTRIES("sizes", fg_case_sizes, fg_loads_ndarray, 1),
+    ENTRIES("sizes", fg_case_sizes, fg_loads_ndarray, 2),
+    ENTRIES("sizes", fg_case_sizes, fg_loads_ndarray, 8),
+    ENTRIES("sizes", fg_case_sizes, fg_loads_ndarray, 64),
+    ENTRIES("places", fg_case_places, fg_loads_places, 1),
+    ENTRIES("places", fg_case_places, fg_loads_places, 2),
+    ENTRIES("places", fg_case_places, fg_loads_places, 8),
+    ENTRIES("places", fg_case_places, fg_loads_places, 64),
+
+    /* trees */
+    TREES(1),
+    TREES(10),
+    TREES(100),
+    TREES(1000),
+    {NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL},
+};
+
+/* 1 if some row is about this name: a kind or an accessor without one is a forgotten row. */
+static int has_row(const char *group, const char *name)
 {
-    PyObject *value = PyRun_String(text, Py_eval_input, namespace, namespace);
-    if (!value)
-        PyErr_Print();
-    return value;
+    char wanted[64];
+    int n = snprintf(wanted, sizeof wanted, "%s/%s/", group, name);
+    for (const fg_bench_row *row = fg_bench_rows; row->name; row++)
+        if (strncmp(row->name, wanted, (size_t)n) == 0)
+            return 1;
+    fprintf(stderr, "bench_guards: no row for %s %s\n", group, name);
+    return 0;
 }
 
 int fg_bench_start(void)
 {
-    Py_Initialize();
-    namespace = PyDict_New();
-    if (!namespace || PyDict_SetItemString(namespace, "__builtins__", PyEval_GetBuiltins()) < 0)
-        return 1;
-    PyObject *done =
-        PyRun_String("import numpy as np\nclass C:\n    def __init__(self): self.a = 1\n", Py_file_input, namespace, namespace);
-    if (!done) {
-        PyErr_Print();
-        return 1;
-    }
-    Py_DECREF(done);
-    PyObject *module = PyModule_New("bench_guards");
-    if (!module || fg_guards_module_init(module) != FG_OK || fg_tensor_module_init(module) != FG_OK) {
-        PyErr_Print();
-        fprintf(stderr, "bench_guards: the guard layer does not start\n");
-        return 1;
-    }
-    return 0;
+    int complete = 1;
+#define FG_GUARD(NAME, TEXT, ARG) complete &= has_row("guard", TEXT);
+#include "guards/guard_kinds.def"
+#undef FG_GUARD
+#define FG_ACCESSOR(NAME, TEXT, KEY) complete &= has_row("accessor", TEXT);
+#include "guards/accessors.def"
+#undef FG_ACCESSOR
+    return complete ? fg_cases_start() : 1;
 }
-
-static fg_status guard(fg_desc *desc, fg_guard_kind kind, fg_node node, PyObject *object, int64_t lo)
-{
-    fg_guard_arg arg = {.object = object, .lo = lo};
-    fg_origin origin = {NULL, 0};
-    return fg_desc_guard(desc, kind, node, arg, origin);
-}
-
-static fg_status arg_source(fg_desc *desc, int64_t slot, fg_node *out)
-{
-    return fg_desc_source(desc, FG_ACC_ARG, FG_NODE_NONE, NULL, slot, out);
-}
-
-/* Metadata and type of a tensor argument, as a trace records them, and the tensor as an output. */
-static fg_status guard_tensor(fg_desc *desc, int64_t slot, PyObject *tensor)
-{
-    fg_status st;
-    fg_node node;
-    uint32_t position;
-    const char *why = "no adaptor";
-    const fg_tensor_adaptor *adaptor = fg_tensor_adaptor_find(Py_TYPE(tensor));
-    fg_tensor_meta *meta = fg_calloc(1, sizeof *meta);
-    if (!meta)
-        return FG_ERR_NOMEM;
-    if (!adaptor || adaptor->record(adaptor, tensor, meta, &why) != 1) {
-        fprintf(stderr, "bench_guards: %s\n", why);
-        fg_free(meta);
-        return FG_ERR_UNSUPPORTED;
-    }
-    fg_guard_arg arg = {.meta = meta};
-    fg_origin origin = {NULL, 0};
-    FG_TRY(arg_source(desc, slot, &node));
-    FG_TRY(guard(desc, FG_GUARD_TYPE, node, (PyObject *)Py_TYPE(tensor), 0));
-    FG_TRY(fg_desc_guard(desc, FG_GUARD_TENSOR, node, arg, origin));
-    FG_TRY(fg_desc_output(desc, node, &position));
-fail:
-    fg_free(meta);
-    return st;
-}
-
-static fg_status child(fg_desc *desc, fg_accessor acc, fg_node parent, const char *key, int64_t index, fg_node *out)
-{
-    PyObject *name = key ? PyUnicode_InternFromString(key) : NULL;
-    fg_status st = fg_desc_source(desc, acc, parent, name, index, out);
-    Py_XDECREF(name);
-    return st;
-}
-
-static bench_program *program_new(void)
-{
-    bench_program *b = fg_calloc(1, sizeof *b);
-    for (size_t i = 0; b && i < MAX_ENTRIES; i++) {
-        b->view[i].slots = b->slots[i];
-        b->view[i].n_slots = MAX_SLOTS;
-        b->view[i].globals = namespace;
-        b->view[i].builtins = PyEval_GetBuiltins();
-    }
-    return b;
-}
-
-static bench_program *program_finish(bench_program *b, fg_desc *const *descs, size_t n, size_t n_views, fg_status st)
-{
-    if (st == FG_OK)
-        st = fg_program_build((const fg_desc *const *)descs, n, NULL, &b->program);
-    if (st == FG_OK && fg_program_max_inputs(b->program) > sizeof b->inputs / sizeof *b->inputs)
-        st = FG_ERR_LIMIT;
-    b->n_views = n_views;
-    fg_eval out;
-    for (size_t i = 0; st == FG_OK && i < n_views; i++)
-        if (fg_program_eval(b->program, &b->view[i], NULL, NULL, b->inputs, &out) != FG_EVAL_HIT || out.winner != i)
-            st = FG_BUG("an entry does not accept the arguments it was made for");
-    if (st == FG_OK)
-        return b;
-    fprintf(stderr, "bench_guards: %s\n", fg_status_text(st));
-    return NULL;
-}
-
-enum { KIND_TYPE, KIND_ID, KIND_INT, KIND_STR, KIND_LENGTH, KIND_DICT_ITEM, KIND_INSTANCE_ATTR, KIND_GLOBAL_ITEM, KIND_NDARRAY };
-
-static void *setup_kind(int64_t kind)
-{
-    static const char *const examples[] = {
-        [KIND_TYPE] = "object()",     [KIND_ID] = "None",       [KIND_INT] = "12345",
-        [KIND_STR] = "'a string'",    [KIND_LENGTH] = "[1, 2]", [KIND_DICT_ITEM] = "{'lr': 7}",
-        [KIND_INSTANCE_ATTR] = "C()", [KIND_GLOBAL_ITEM] = "0", [KIND_NDARRAY] = "np.ones((4, 8))",
-    };
-    fg_desc *desc = NULL;
-    fg_status st;
-    fg_node root, node;
-    bench_program *b = program_new();
-    PyObject *value = eval(examples[kind]);
-    if (!b || !value)
-        return NULL;
-    b->slots[0][0] = value;
-    b->expected = value;
-    PyObject *type = (PyObject *)Py_TYPE(value);
-    FG_TRY(fg_desc_new(&desc));
-    FG_TRY(arg_source(desc, 0, &root));
-    switch (kind) {
-    case KIND_TYPE: FG_TRY(guard(desc, FG_GUARD_TYPE, root, type, 0)); break;
-    case KIND_ID: FG_TRY(guard(desc, FG_GUARD_ID, root, value, 0)); break;
-    case KIND_INT:
-    case KIND_STR: FG_TRY(guard(desc, FG_GUARD_CONST, root, value, 0)); break;
-    case KIND_LENGTH:
-        FG_TRY(guard(desc, FG_GUARD_TYPE, root, type, 0));
-        FG_TRY(guard(desc, FG_GUARD_LENGTH, root, NULL, 2));
-        break;
-    case KIND_DICT_ITEM:
-        FG_TRY(guard(desc, FG_GUARD_TYPE, root, type, 0));
-        FG_TRY(child(desc, FG_ACC_DICT_ITEM, root, "lr", 0, &node));
-        FG_TRY(guard(desc, FG_GUARD_CONST, node, PyDict_GetItemString(value, "lr"), 0));
-        break;
-    case KIND_INSTANCE_ATTR:
-        FG_TRY(guard(desc, FG_GUARD_TYPE, root, type, 0));
-        FG_TRY(child(desc, FG_ACC_INSTANCE_ATTR, root, "a", 0, &node));
-        FG_TRY(guard(desc, FG_GUARD_CONST, node, eval("1"), 0));
-        break;
-    case KIND_GLOBAL_ITEM:
-        FG_TRY(fg_desc_source(desc, FG_ACC_GLOBALS, FG_NODE_NONE, NULL, 0, &root));
-        FG_TRY(child(desc, FG_ACC_DICT_ITEM, root, "C", 0, &node));
-        FG_TRY(guard(desc, FG_GUARD_ID, node, PyDict_GetItemString(namespace, "C"), 0));
-        break;
-    case KIND_NDARRAY: FG_TRY(guard_tensor(desc, 0, value)); break;
-    }
-    st = FG_OK;
-fail:
-    return program_finish(b, &desc, 1, 1, st);
-}
-
-/* n entries whose one array argument differs in its size. */
-static void *setup_sizes(int64_t n)
-{
-    fg_desc *descs[MAX_ENTRIES] = {NULL};
-    fg_status st = FG_OK;
-    bench_program *b = program_new();
-    for (int64_t i = 0; b && i < n; i++) {
-        char text[64];
-        snprintf(text, sizeof text, "np.ones(%d)", (int)i + 1);
-        if (!(b->slots[i][0] = eval(text)))
-            return NULL;
-        FG_TRY(fg_desc_new(&descs[i]));
-        FG_TRY(guard_tensor(descs[i], 0, b->slots[i][0]));
-    }
-fail:
-    return b ? program_finish(b, descs, (size_t)n, (size_t)n, st) : NULL;
-}
-
-/* n entries over eight arguments: entry i differs from the others in the value of argument i % 8. */
-static void *setup_places(int64_t n)
-{
-    fg_desc *descs[MAX_ENTRIES] = {NULL};
-    fg_status st = FG_OK;
-    fg_node node;
-    bench_program *b = program_new();
-    for (int64_t i = 0; b && i < n; i++) {
-        FG_TRY(fg_desc_new(&descs[i]));
-        for (int64_t k = 0; k < MAX_SLOTS; k++) {
-            PyObject *value = PyLong_FromLongLong(k == i % MAX_SLOTS ? 1000 + i : 1);
-            if (!(b->slots[i][k] = value))
-                return NULL;
-            FG_TRY(arg_source(descs[i], k, &node));
-            FG_TRY(guard(descs[i], FG_GUARD_CONST, node, value, 0));
-        }
-    }
-fail:
-    return b ? program_finish(b, descs, (size_t)n, (size_t)n, st) : NULL;
-}
-
-static uint64_t run_eval(void *state, size_t n)
-{
-    bench_program *b = state;
-    uint64_t sum = 0;
-    fg_eval out;
-    for (size_t i = 0, at = 0; i < n; i++) {
-        if (fg_program_eval(b->program, &b->view[at], NULL, NULL, b->inputs, &out) == FG_EVAL_HIT)
-            sum += out.winner + 1;
-        if (++at == b->n_views)
-            at = 0;
-    }
-    return sum;
-}
-
-/* The type word of the first slot against a known one. */
-static uint64_t run_load_type(void *state, size_t n)
-{
-    bench_program *b = state;
-    uint64_t sum = 0;
-    PyTypeObject *type = Py_TYPE(b->expected);
-    for (size_t i = 0, at = 0; i < n; i++) {
-        PyObject *const volatile *slots = b->slots[at];
-        sum += ((volatile PyObject *)slots[0])->ob_type == type;
-        if (++at == b->n_views)
-            at = 0;
-    }
-    return sum;
-}
-
-static uint64_t run_load_id(void *state, size_t n)
-{
-    bench_program *b = state;
-    uint64_t sum = 0;
-    for (size_t i = 0; i < n; i++) {
-        PyObject *const volatile *slots = b->slots[0];
-        sum += slots[0] == b->expected;
-    }
-    return sum;
-}
-
-/* Type, length word and first two digits: what an exact int costs at least. */
-static uint64_t run_load_int(void *state, size_t n)
-{
-    bench_program *b = state;
-    uint64_t sum = 0;
-    for (size_t i = 0, at = 0; i < n; i++) {
-        PyObject *const volatile *slots = b->slots[at];
-        volatile PyVarObject *value = (volatile PyVarObject *)slots[0];
-        sum += value->ob_base.ob_type == &PyLong_Type && value->ob_size == 1;
-        if (++at == b->n_views)
-            at = 0;
-    }
-    return sum;
-}
-
-/* All eight slots of one view: type and size word of each. */
-static uint64_t run_load_places(void *state, size_t n)
-{
-    bench_program *b = state;
-    uint64_t sum = 0;
-    for (size_t i = 0, at = 0; i < n; i++) {
-        PyObject *const volatile *slots = b->slots[at];
-        for (size_t k = 0; k < MAX_SLOTS; k++) {
-            volatile PyVarObject *value = (volatile PyVarObject *)slots[k];
-            sum += value->ob_base.ob_type == &PyLong_Type && value->ob_size == 1;
-        }
-        if (++at == b->n_views)
-            at = 0;
-    }
-    return sum;
-}
-
-/* The words that decide an ndarray: type, ndim, the sizes and strides, the dtype pointer, in the public layout of NumPy. */
-static uint64_t run_load_ndarray(void *state, size_t n)
-{
-    struct array {
-        PyObject_HEAD char *data;
-        int nd;
-        Py_intptr_t *dimensions, *strides;
-        PyObject *base, *descr;
-        int flags;
-    };
-    bench_program *b = state;
-    uint64_t sum = 0;
-    for (size_t i = 0, at = 0; i < n; i++) {
-        PyObject *const volatile *slots = b->slots[at];
-        volatile struct array *array = (volatile struct array *)slots[0];
-        int nd = array->nd;
-        volatile Py_intptr_t *sizes = array->dimensions, *strides = array->strides;
-        sum += (array->ob_base.ob_type != NULL) + (array->descr != NULL) + (uint64_t)(array->flags & 0x500);
-        for (int k = 0; k < nd; k++)
-            sum += (sizes[k] == 4) + (strides[k] == 8);
-        if (++at == b->n_views)
-            at = 0;
-    }
-    return sum;
-}
-
-#define ROW(NAME, SETUP, ARG, LOADS)     \
-    {NAME, SETUP, run_eval, ARG},        \
-    {                                    \
-        NAME "/loads", SETUP, LOADS, ARG \
-    }
-
-const fg_bench_row fg_bench_rows[] = {
-    ROW("type", setup_kind, KIND_TYPE, run_load_type),
-    ROW("is", setup_kind, KIND_ID, run_load_id),
-    ROW("int", setup_kind, KIND_INT, run_load_int),
-    ROW("str", setup_kind, KIND_STR, run_load_type),
-    ROW("length", setup_kind, KIND_LENGTH, run_load_type),
-    ROW("dict_item", setup_kind, KIND_DICT_ITEM, run_load_type),
-    ROW("instance_attr", setup_kind, KIND_INSTANCE_ATTR, run_load_type),
-    ROW("global_item", setup_kind, KIND_GLOBAL_ITEM, run_load_id),
-    ROW("ndarray", setup_kind, KIND_NDARRAY, run_load_ndarray),
-    ROW("sizes/1", setup_sizes, 1, run_load_ndarray),
-    ROW("sizes/8", setup_sizes, 8, run_load_ndarray),
-    ROW("sizes/64", setup_sizes, 64, run_load_ndarray),
-    ROW("places/1", setup_places, 1, run_load_places),
-    ROW("places/8", setup_places, 8, run_load_places),
-    ROW("places/64", setup_places, 64, run_load_places),
-    {NULL, NULL, NULL, 0},
-};

@@ -2,22 +2,23 @@
 #include "bench/bench_rows.h"
 
 #include <benchmark/benchmark.h>
+#include <string>
 
 namespace
 {
 
 constexpr size_t kBatch = 1000;
 
-void RunRow(benchmark::State &state, const fg_bench_row *row)
+void RunLoop(benchmark::State &state, const fg_bench_row *row, fg_bench_loop loop)
 {
-    void *data = row->setup(row->arg);
+    void *data = row->setup(row);
     if (data == nullptr) {
         state.SkipWithError("setup failed");
         return;
     }
-    uint64_t sum = row->run(data, kBatch);
+    uint64_t sum = loop(data, kBatch);
     while (state.KeepRunningBatch(kBatch))
-        sum += row->run(data, kBatch);
+        sum += loop(data, kBatch);
     benchmark::DoNotOptimize(sum);
 }
 
@@ -28,8 +29,17 @@ int main(int argc, char **argv)
     benchmark::Initialize(&argc, argv);
     if (benchmark::ReportUnrecognizedArguments(argc, argv) || fg_bench_start() != 0)
         return 1;
-    for (const fg_bench_row *row = fg_bench_rows; row->name != nullptr; row++)
-        benchmark::RegisterBenchmark(row->name, [row](benchmark::State &state) { RunRow(state, row); });
+    for (const fg_bench_row *row = fg_bench_rows; row->name != nullptr; row++) {
+        const auto add = [row](const char *suffix, fg_bench_loop loop) {
+            if (loop == nullptr)
+                return;
+            const std::string name = std::string(row->name) + suffix;
+            benchmark::RegisterBenchmark(name.c_str(), [row, loop](benchmark::State &state) { RunLoop(state, row, loop); });
+        };
+        add("", row->run);
+        add("/loads", row->loads);
+        add("/idle", row->idle);
+    }
     benchmark::RunSpecifiedBenchmarks();
     return 0;
 }
