@@ -8,7 +8,7 @@
 #include <string.h>
 #include <valgrind/callgrind.h>
 
-enum { WARM = 512, COUNTED = 256 };
+enum { WARM = 512, COUNTED = 128 };
 
 static volatile uint64_t sink;
 

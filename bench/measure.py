@@ -1,7 +1,8 @@
 """Timing of several contenders in one process, interleaved, so that a change of the machine's speed meets all of them alike.
 
 A round measures each contender once, in an order that rotates from round to round, and a plain Python call beside them. Figures are medians
-over rounds; a ratio is the median of the rounds' own ratios, never a quotient of figures of different rounds.
+over rounds; a ratio is the median of the rounds' own ratios, never a quotient of figures of different rounds. So is a figure in plain calls, and
+the same scaled to a machine whose plain call takes PLAIN_NS, which is what to compare between machines.
 """
 
 from __future__ import annotations
@@ -13,7 +14,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-ROUNDS = 15
+ROUNDS = 751
+# Seconds. So short that what disturbs a slice (another process, a slower clock) either takes it whole, and the median passes over it, or meets its
+# neighbours alike.
+SLICE = 0.0002
+PLAIN_NS = 35.0
+PLAIN = "plain call"
 
 
 def plain(x):
@@ -46,6 +52,13 @@ def loops_for(function: Callable[..., Any], args: Sequence[Any], seconds: float)
         n *= 4
 
 
+def quartiles(values: list[float]) -> list[float]:
+    if len(values) < 2:
+        return values * 2
+    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
+    return [low, high]
+
+
 @dataclass
 class Row:
     """One line of the table. `rounds` has a list of figures per contender, the i-th of each from round i."""
@@ -58,22 +71,22 @@ class Row:
     def median(self, contender: str) -> float:
         return statistics.median(self.rounds[contender])
 
-    def ratio(self, above: str, below: str, minus: str | None = None) -> float:
-        """Median over rounds of above / below; with `minus` both first lose that contender's figure of the same round."""
-        zero = self.rounds[minus] if minus else [0.0] * len(self.rounds[above])
-        pairs = zip(self.rounds[above], self.rounds[below], zero, strict=True)
-        return statistics.median((a - z) / max(b - z, 1e-9) for a, b, z in pairs)
+    def ratio(self, above: str, below: str) -> float:
+        """Median over rounds of above / below."""
+        return statistics.median(a / b if b else 0.0 for a, b in zip(self.rounds[above], self.rounds[below], strict=True))
 
-    def extra(self, above: str, below: str) -> float:
-        """Median over rounds of above - below."""
-        return statistics.median(a - b for a, b in zip(self.rounds[above], self.rounds[below], strict=True))
+    def above(self, contender: str, base: str, name: str) -> None:
+        """Add what the contender costs above the base, round by round."""
+        self.rounds[name] = [a - b for a, b in zip(self.rounds[contender], self.rounds[base], strict=True)]
 
     def as_json(self) -> dict[str, Any]:
         medians = {name: self.median(name) for name in self.rounds}
-        spread = {name: [min(values), max(values)] for name, values in self.rounds.items()}
-        out: dict[str, Any] = {"name": self.name, "unit": self.unit, "median": medians, "min_max": spread, "rounds": len(self.first())}
+        spread = {name: quartiles(values) for name, values in self.rounds.items()}
+        out: dict[str, Any] = {"name": self.name, "unit": self.unit, "median": medians, "quartiles": spread, "rounds": len(self.first())}
         if "framegate" in self.rounds:
-            out["ratio_to_framegate"] = {n: self.ratio(n, "framegate") for n in self.rounds if n != "framegate"}
+            out["ratio_to_framegate"] = {n: self.ratio(n, "framegate") for n in self.rounds if n not in ("framegate", PLAIN)}
+        if PLAIN in self.rounds:
+            out["plain_calls"] = {n: self.ratio(n, PLAIN) for n in self.rounds if n != PLAIN}
         if self.note:
             out["note"] = self.note
         return out
@@ -84,12 +97,12 @@ class Row:
 
 def interleave(name: str, contenders: dict[str, tuple[Callable[..., Any], Sequence[Any]]], *, per_call: int = 1, note: str = "") -> Row:
     """Nanoseconds per call of each contender (function, args); per_call: how many operations one call makes."""
-    contenders = {**contenders, "plain call": (plain, (1,))}
+    contenders = {**contenders, PLAIN: (plain, (1,))}
     counts = {}
     for who, (function, args) in contenders.items():
         for _ in range(100):
             function(*args)
-        counts[who] = loops_for(function, args, 0.01)
+        counts[who] = loops_for(function, args, SLICE)
     row = Row(name, "ns", {who: [] for who in contenders}, note)
     order = list(contenders)
     gc.collect()
@@ -99,7 +112,7 @@ def interleave(name: str, contenders: dict[str, tuple[Callable[..., Any], Sequen
             for who in order[i % len(order) :] + order[: i % len(order)]:
                 function, args = contenders[who]
                 figure = ns_per_call(function, args, counts[who])
-                row.rounds[who].append(figure if who == "plain call" else figure / per_call)
+                row.rounds[who].append(figure if who == PLAIN else figure / per_call)
     finally:
         gc.enable()
     return row
@@ -107,6 +120,7 @@ def interleave(name: str, contenders: dict[str, tuple[Callable[..., Any], Sequen
 
 def interleave_once(name: str, contenders: dict[str, Callable[[], float]], *, rounds: int = 5, note: str = "") -> Row:
     """For what happens once (a first call): each contender is a function that sets up anew and gives milliseconds."""
+    contenders = {**contenders, PLAIN: lambda: ns_per_call(plain, (1,), 20_000) / 1e6}
     row = Row(name, "ms", {who: [] for who in contenders}, note)
     for who in contenders:
         contenders[who]()

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import gc
-import json
+import importlib.util
 import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import framegate
 import numpy as np
-from measure import Row, interleave, interleave_once, plain
+from measure import PLAIN, Row, interleave, interleave_once
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -36,20 +39,20 @@ def numpy_call() -> Row:
 
     compiled = framegate.compile(f)
     must_hit(compiled, [(x,)], "numpy_call")
-    return interleave("x + 1 on an ndarray: compiled beside plain", {"framegate": (compiled, (x,)), "plain function": (f, (x,))})
+    contenders: dict = {"framegate": (compiled, (x,)), "plain function": (f, (x,))}
+    note = "numba is not installed"
+    if importlib.util.find_spec("numba"):
+        import numba
 
-
-def numba_call() -> Row | None:
-    """numba's dispatcher for one array argument, measured in its own environment beside a plain call there."""
-    python = ROOT / ".venv-numba/bin/python"
-    if not python.exists() or (ROOT / ".venv-numba/.failed").exists():
-        return None
-    env = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
-    done = subprocess.run([python, ROOT / "bench/numba_dispatch.py"], capture_output=True, text=True, env=env)
-    if done.returncode != 0:
-        return None
-    rounds = json.loads(done.stdout)
-    return Row("numba's dispatcher, one ndarray (own process)", "ns", rounds, "compare through the plain call of the same process")
+        constant = numba.njit(lambda x: 1)
+        constant(x)
+        contenders["numba, a constant"] = (constant, (x,))
+        note = "numba's function returns a constant: what is left is its dispatcher"
+    row = interleave("x + 1 on an ndarray", contenders, note=note)
+    row.above("framegate", "plain function", "framegate above plain")
+    if "numba, a constant" in row.rounds:
+        row.above("numba, a constant", PLAIN, "numba above a call")
+    return row
 
 
 def entries(n: int):
@@ -111,20 +114,46 @@ def python_loop() -> Row:
     return interleave_once("first call: a Python loop of 1000 iterations", {"framegate": first_call})
 
 
+TAX_WORKER = """
+import sys, tax_code
+from measure import ns_per_call, plain
+around = tax_code.prepare(sys.argv[1])
+for line in sys.stdin:
+    took = []
+    around(lambda n: took.append(ns_per_call(getattr(tax_code, sys.argv[2]), (n,), 1) / n), int(line))
+    print(took[0], ns_per_call(plain, (1,), 5_000), flush=True)
+"""
+
+
 def tax() -> Row:
-    """Code that is not compiled, before the first compilation of the process and while compiled functions are in use."""
+    """Code that is not compiled, in a process that never imports the package and in one where compiled functions are in use, in turns."""
+    name = "code that is not compiled: a method, attributes and a property"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "bench"), *filter(None, sys.path)])}
+    who = {"without framegate": "without", "compiled functions in use": "in_use"}
+    with contextlib.ExitStack() as stack:
+        workers = {}
+        for label, mode in who.items():
+            command = [sys.executable, "-c", TAX_WORKER, mode, "objects"]
+            worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
+            workers[label] = stack.enter_context(worker)
 
-    def outer(x):
-        return plain(plain(plain(plain(x))))
+        plain_calls = []
 
-    name = "code that is not compiled (four nested calls)"
-    before = interleave(name, {"before": (outer, (1,))})
-    x = np.ones(4)
-    compiled = framegate.compile(lambda x: x + 1)
-    must_hit(compiled, [(x,)], "tax")
-    after = interleave(name, {"with entries": (outer, (1,))})
-    rounds = {"with entries": after.rounds["with entries"], "before": before.rounds["before"]}
-    return Row(name, "ns", rounds, "the plain call of the other rows pays the same tax, so it is no measure here")
+        def ask(label: str) -> float:
+            print(500, file=workers[label].stdin, flush=True)
+            took, plain_call = map(float, workers[label].stdout.readline().split())
+            if label == "without framegate":
+                plain_calls.append(plain_call)
+            return took
+
+        row = interleave_once(name, {label: functools.partial(ask, label) for label in workers}, rounds=75)
+        for worker in workers.values():
+            worker.stdin.close()
+    row.unit = "ns"
+    row.rounds[PLAIN] = plain_calls[-75:]
+    ratio = row.ratio("compiled functions in use", "without framegate")
+    row.note = f"two processes in turns; with over without: {ratio:.3f}; ./dev counts shows it exactly"
+    return row
 
 
 def resident() -> int:
@@ -152,7 +181,6 @@ def entry_memory() -> Row:
 
 ROWS = {
     "numpy_call": numpy_call,
-    "numba_call": numba_call,
     "entries_numpy": entries_numpy,
     "python_loop": python_loop,
     "tax": tax,

@@ -191,7 +191,7 @@ def first_call(name: str, function) -> Row:
         "framegate, FX": timed(lambda f: framegate.compile(f, backend=forward_backend), framegate.reset),
         "torch.compile": timed(lambda f: torch.compile(f, backend=forward_backend), torch._dynamo.reset),
     }
-    return interleave_once(name, contenders, rounds=3)
+    return interleave_once(name, contenders)
 
 
 def guard_check() -> Row:

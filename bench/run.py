@@ -16,8 +16,11 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
+
+from measure import PLAIN, PLAIN_NS
 
 HERE = Path(__file__).resolve().parent
 
@@ -43,12 +46,27 @@ def measure_here(name: str) -> None:
 
 
 def measure(name: str) -> tuple[dict[str, Any] | None, str]:
-    done = subprocess.run([sys.executable, __file__, "--child", name], capture_output=True, text=True, timeout=600)
+    """In a process of its own; the row with numba in numba's environment, where there is one, with this package beside it."""
+    numba = HERE.parent / ".venv-numba"
+    why = ""
+    if name == "numpy_call" and (numba / "bin/python").exists() and not (numba / ".failed").exists():
+        spec = importlib.util.find_spec("framegate")
+        if spec and spec.origin:
+            with tempfile.TemporaryDirectory() as folder:
+                (Path(folder) / "framegate").symlink_to(Path(spec.origin).parent)
+                row, why = run_child(numba / "bin/python", name, {**os.environ, "PYTHONPATH": folder})
+            if row is not None:
+                return row, ""
+            print(f"numba's environment does not serve: {why}", file=sys.stderr)
+    return run_child(Path(sys.executable), name, dict(os.environ))
+
+
+def run_child(python: Path, name: str, env: dict[str, str]) -> tuple[dict[str, Any] | None, str]:
+    done = subprocess.run([python, __file__, "--child", name], capture_output=True, text=True, timeout=600, env=env)
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines()
         return None, lines[-1] if lines else f"the process ended with status {done.returncode}"
-    row = json.loads(done.stdout.splitlines()[-1])
-    return row, "" if row is not None else "a package it needs is not installed"
+    return json.loads(done.stdout.splitlines()[-1]), ""
 
 
 def figure(value: float, unit: str) -> str:
@@ -58,18 +76,22 @@ def figure(value: float, unit: str) -> str:
 
 def show(row: dict[str, Any]) -> None:
     print(f"\n{row['name']}" + (f"  ({row['note']})" if row.get("note") else ""))
-    plain = row["median"].get("plain call")
+    nanoseconds = 1e6 if row["unit"] == "ms" else 1.0
     for who, value in row["median"].items():
-        if who == "plain call":
+        if who == PLAIN:
             continue
         ratio = row.get("ratio_to_framegate", {}).get(who)
-        low, high = row["min_max"][who]
+        plain_calls = row.get("plain_calls", {}).get(who)
+        low, high = row["quartiles"][who]
         parts = [f"  {who:26}{figure(value, row['unit']):>14}", f"[{figure(low, '').strip()} - {figure(high, '').strip()}]".ljust(22)]
-        parts.append(f"{value / plain:8.2f} plain calls" if plain else "")
-        parts.append(f"{ratio:8.2f} x framegate" if ratio is not None else "")
+        if plain_calls is not None:
+            scaled = figure(plain_calls * PLAIN_NS / nanoseconds, row["unit"])
+            parts.append(f"{figure(plain_calls, ''):>12} plain calls, {scaled:>10} where one takes {PLAIN_NS:.0f} ns")
+        if ratio is not None:
+            parts.append(f"{ratio:8.2f} x framegate")
         print("  ".join(parts).rstrip(), flush=True)
-    if plain:
-        print(f"  {'plain call':26}{figure(plain, row['unit']):>14}")
+    if PLAIN in row["median"]:
+        print(f"  {PLAIN:26}{figure(row['median'][PLAIN] * nanoseconds, 'ns'):>14}")
 
 
 def environment() -> dict[str, str]:
@@ -118,8 +140,6 @@ def main() -> int:
         if row is not None:
             rows[name] = row
             show(row)
-        elif why.startswith("a package"):
-            missing[name] = why
         else:
             failed[name] = why
     for name, why in {**missing, **failed}.items():
