@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-ROUNDS = 751
+ROUNDS, FEWEST, SECONDS = 751, 75, 10.0  # as many rounds as take about so long
 # Seconds. So short that what disturbs a slice (another process, a slower clock) either takes it whole, and the median passes over it, or meets its
 # neighbours alike.
 SLICE = 0.0002
@@ -99,18 +99,21 @@ def interleave(name: str, contenders: dict[str, tuple[Callable[..., Any], Sequen
     """Nanoseconds per call of each contender (function, args); per_call: how many operations one call makes."""
     contenders = {**contenders, PLAIN: (plain, (1,))}
     counts = {}
+    longest = 0.0
     for who, (function, args) in contenders.items():
         for _ in range(100):
             function(*args)
         counts[who] = loops_for(function, args, SLICE)
+        longest += 1.3 * max(SLICE, ns_per_call(function, args, 1) / 1e9)
     row = Row(name, "ns", {who: [] for who in contenders}, note)
     order = list(contenders)
     gc.collect()
     gc.disable()
     try:
-        for i in range(ROUNDS):
+        for i in range(min(ROUNDS, max(FEWEST, int(SECONDS / longest)))):
             for who in order[i % len(order) :] + order[: i % len(order)]:
                 function, args = contenders[who]
+                ns_per_call(function, args, max(1, counts[who] // 4))  # the one before it has had the caches
                 figure = ns_per_call(function, args, counts[who])
                 row.rounds[who].append(figure if who == PLAIN else figure / per_call)
     finally:
