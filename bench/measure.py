@@ -82,7 +82,13 @@ class Row:
     def as_json(self) -> dict[str, Any]:
         medians = {name: self.median(name) for name in self.rounds}
         spread = {name: quartiles(values) for name, values in self.rounds.items()}
-        out: dict[str, Any] = {"name": self.name, "unit": self.unit, "median": medians, "quartiles": spread, "rounds": len(self.first())}
+        out: dict[str, Any] = {
+            "name": self.name,
+            "unit": self.unit,
+            "median": medians,
+            "quartiles": spread,
+            "rounds": len(self.first()),
+        }
         if "framegate" in self.rounds:
             out["ratio_to_framegate"] = {n: self.ratio(n, "framegate") for n in self.rounds if n not in ("framegate", PLAIN)}
         if PLAIN in self.rounds:
@@ -95,7 +101,9 @@ class Row:
         return next(iter(self.rounds.values()))
 
 
-def interleave(name: str, contenders: dict[str, tuple[Callable[..., Any], Sequence[Any]]], *, per_call: int = 1, note: str = "") -> Row:
+def interleave(
+    name: str, contenders: dict[str, tuple[Callable[..., Any], Sequence[Any]]], *, per_call: int = 1, note: str = ""
+) -> Row:
     """Nanoseconds per call of each contender (function, args); per_call: how many operations one call makes."""
     contenders = {**contenders, PLAIN: (plain, (1,))}
     counts = {}

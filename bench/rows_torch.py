@@ -209,7 +209,9 @@ def guard_check() -> Row:
     ours(x)
     guards = framegate.cache_entries(ours)[0].guards
     assert guards.check(x) and root.check({"x": x})
-    return interleave("guards of one entry, one tensor", {"framegate": (guards.check, (x,)), "torch.compile": (root.check, ({"x": x},))})
+    return interleave(
+        "guards of one entry, one tensor", {"framegate": (guards.check, (x,)), "torch.compile": (root.check, ({"x": x},))}
+    )
 
 
 ROWS = {

@@ -83,7 +83,10 @@ def show(row: dict[str, Any]) -> None:
         ratio = row.get("ratio_to_framegate", {}).get(who)
         plain_calls = row.get("plain_calls", {}).get(who)
         low, high = row["quartiles"][who]
-        parts = [f"  {who:26}{figure(value, row['unit']):>14}", f"[{figure(low, '').strip()} - {figure(high, '').strip()}]".ljust(22)]
+        parts = [
+            f"  {who:26}{figure(value, row['unit']):>14}",
+            f"[{figure(low, '').strip()} - {figure(high, '').strip()}]".ljust(22),
+        ]
         if plain_calls is not None:
             scaled = figure(plain_calls * PLAIN_NS / nanoseconds, row["unit"])
             parts.append(f"{figure(plain_calls, ''):>12} plain calls, {scaled:>10} where one takes {PLAIN_NS:.0f} ns")

@@ -103,7 +103,11 @@ def iterations(counts: Counts) -> dict[str, float]:
 def facts(build: Path) -> list[str]:
     """What the counts depend on, beside the source."""
     about = subprocess.run([build / "bench/count_cache", "--about"], capture_output=True, text=True, check=True).stdout.strip()
-    options = [o for o in ("--enable-optimizations", "--with-lto", "--enable-shared") if o in (sysconfig.get_config_var("CONFIG_ARGS") or "")]
+    options = [
+        o
+        for o in ("--enable-optimizations", "--with-lto", "--enable-shared")
+        if o in (sysconfig.get_config_var("CONFIG_ARGS") or "")
+    ]
     numpy = importlib.import_module("numpy").__version__
     return [
         f"compiler {about}",
@@ -128,7 +132,10 @@ def write_baseline(path: Path, about: list[str], found: dict[str, Figure], reaso
     kept = []
     if path.exists():
         kept = [line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("# because ")]
-    head = ["# Instructions of one evaluation, and of its loads alone. Made by tools/counts.py --update.", *(f"# {fact}" for fact in about)]
+    head = [
+        "# Instructions of one evaluation, and of its loads alone. Made by tools/counts.py --update.",
+        *(f"# {fact}" for fact in about),
+    ]
     body = [f"{row} {figure.text()}" for row, figure in found.items()]
     path.parent.mkdir(exist_ok=True)
     path.write_text("\n".join([*head, *kept, f"# because {reason}", *body]) + "\n", encoding="utf-8")
@@ -202,7 +209,9 @@ def main() -> int:
         write_baseline(path, about, found, args.update.strip())
         print(f"\nwritten: {path.relative_to(ROOT)}")
     elif not known:
-        print(f"\nno baseline for this compiler and this CPython build ({path.relative_to(ROOT)}): guards and cache are not compared")
+        print(
+            f"\nno baseline for this compiler and this CPython build ({path.relative_to(ROOT)}): guards and cache are not compared"
+        )
     else:
         rises, remarks = compare(found, known)
         failures += rises

@@ -104,7 +104,9 @@ def test_a_baseline_reads_back_and_keeps_its_reasons(tmp_path):
 
 def test_a_baseline_is_of_one_compiler_and_one_interpreter():
     about = ["compiler GNU Release 12.2.0", "python 3.11.7 GCC 12.2.0"]
-    names = {counts.baseline_path([a, b]).name for a in (about[0], about[0] + " LTO") for b in (about[1], "python 3.11.2 GCC 12.2.0")}
+    names = {
+        counts.baseline_path([a, b]).name for a in (about[0], about[0] + " LTO") for b in (about[1], "python 3.11.2 GCC 12.2.0")
+    }
     assert len(names) == 4 and all(name.startswith("gnu-12.2.0_cpython-3.11.") for name in names)
 
 
@@ -136,5 +138,3 @@ def _environment():
 
     path = os.pathsep.join([str(ROOT / "bench"), *[p for p in sys.path if p]])
     return {**os.environ, "PYTHONPATH": path}
-
-
