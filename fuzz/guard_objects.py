@@ -100,7 +100,11 @@ def tree(r, depth):
     if kind < 12:
         made = (dict, collections.OrderedDict, Table, collections.defaultdict)[kind % 4]()
         for _ in range(r.take(5)):
-            made[Evil() if r.take(40) == 39 else keys[r.take(len(keys))]] = child()
+            key, value = Evil() if r.take(40) == 39 else keys[r.take(len(keys))], child()
+            try:
+                made[key] = value
+            except SystemExit:
+                pass  # it was compared with another key of its hash
         return made
     if kind < 14:
         return (list, Row)[kind % 2](child() for _ in range(r.take(4)))

@@ -1,4 +1,5 @@
 /* main for a fuzz target without libFuzzer: runs the files, and the files of the folders, that are named on the command line, in order of name. */
+#define _GNU_SOURCE
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
