@@ -7,6 +7,7 @@ target_compile_options(framegate_flags INTERFACE
   $<$<COMPILE_LANGUAGE:C>:-Wall;-Wextra;-Werror=implicit-function-declaration;-Werror=incompatible-pointer-types;-Werror=switch>
   # Guards compare memory that CPython writes through other types; its own build has the same flag.
   -fno-strict-aliasing
+  $<$<BOOL:${FRAMEGATE_LIBRARIES}>:-fno-semantic-interposition>
   $<$<BOOL:${FRAMEGATE_WERROR}>:-Werror>)
 target_link_libraries(framegate_flags INTERFACE Threads::Threads ${CMAKE_DL_LIBS} m)
 if(FRAMEGATE_DEBUG)
