@@ -108,10 +108,11 @@ typedef struct known {
 
 static fg_accessor accessor_for(PyObject *v, bytes *b)
 {
-    unsigned dice = next(b, 16);
-    if (dice == 15)
+    unsigned dice = next(b, 128);
+    if (dice == 127)
         return FG_ACC_CELL_CONTENTS + next(b, FG_N_ACCESSORS - FG_ACC_CELL_CONTENTS);
-    if (v == NULL || dice >= 13)
+    dice %= 16;
+    if (v == NULL || dice >= 14)
         return dice % 2 ? FG_ACC_TYPE : FG_ACC_GETATTR;
     if (PyDict_Check(v))
         return FG_ACC_DICT_ITEM;
@@ -194,12 +195,13 @@ static int64_t length_of(PyObject *v)
     return PyList_Check(v) || PyTuple_Check(v) || PyBytes_Check(v) ? Py_SIZE(v) : 0;
 }
 
-/* A condition that holds for the value, by what it is; it may still be refused, or wrong one time in sixteen. */
+/* A condition that holds for the value, by what it is; it may still be refused, and rarely be wrong. */
 static fg_guard_kind kind_for(PyObject *v, bytes *b)
 {
-    unsigned dice = next(b, 16);
-    if (dice == 15)
+    unsigned dice = next(b, 128);
+    if (dice == 127)
         return next(b, FG_N_GUARDS);
+    dice %= 16;
     if (v == NULL)
         return FG_GUARD_ABSENT;
     if (dice < 4)
@@ -227,7 +229,13 @@ static fg_guard_kind kind_for(PyObject *v, bytes *b)
     return dice % 3 == 0 ? FG_GUARD_ATTR_HAS : dice % 3 == 1 ? FG_GUARD_ATTR_LACKS : FG_GUARD_ID;
 }
 
-static void add_condition(fg_desc *desc, fg_node node, PyObject *v, bytes *b)
+static int has_part(const subject *s, fg_accessor acc, PyObject *parent, PyObject *key)
+{
+    PyObject *value;
+    return parent != NULL && fg_read_any(acc, &s->view, parent, key, PyObject_Hash(key), &value) == FG_FIND_FOUND;
+}
+
+static void add_condition(fg_desc *desc, const subject *s, fg_node node, PyObject *v, bytes *b)
 {
     fg_guard_kind kind = kind_for(v, b);
     fg_guard_arg arg = {.object = v != NULL ? v : Py_None};
@@ -241,12 +249,16 @@ static void add_condition(fg_desc *desc, fg_node node, PyObject *v, bytes *b)
         arg.object = (PyObject *)Py_TYPE(arg.object);
     } else if (kind == FG_GUARD_DICT_HAS || kind == FG_GUARD_DICT_LACKS) {
         arg.object = kind == FG_GUARD_DICT_HAS ? key_for(v, b) : from(keys, b);
+        if (next(b, 32) != 31)
+            kind = has_part(s, FG_ACC_DICT_ITEM, v, arg.object) ? FG_GUARD_DICT_HAS : FG_GUARD_DICT_LACKS;
     } else if (kind == FG_GUARD_SET_HAS || kind == FG_GUARD_SET_LACKS) {
         arg.object = from(keys, b);
     } else if (kind == FG_GUARD_SET_ITEMS) {
         arg.object = made = PyAnySet_Check(arg.object) ? PySequence_Tuple(arg.object) : PyTuple_New(0);
     } else if (kind == FG_GUARD_ATTR_HAS || kind == FG_GUARD_ATTR_LACKS) {
         arg.object = from(names, b);
+        if (next(b, 32) != 31)
+            kind = has_part(s, FG_ACC_INSTANCE_ATTR, v, arg.object) ? FG_GUARD_ATTR_HAS : FG_GUARD_ATTR_LACKS;
     } else if (kind == FG_GUARD_DICT_KEYS) {
         PyObject *list = PyDict_Check(arg.object) ? PyDict_Keys(arg.object) : PyList_New(0);
         arg.object = made = PyList_AsTuple(list);
@@ -287,6 +299,9 @@ static void fill(fg_desc *desc, const subject *s, bytes *b)
         static const uint8_t roots[] = {FG_ACC_ARG,     FG_ACC_ARG,      FG_ACC_ARG,  FG_ACC_FREEVAR,
                                         FG_ACC_GLOBALS, FG_ACC_BUILTINS, FG_ACC_FUNC, FG_ACC_CONST};
         int is_root = n == 0 || dice == 7;
+        while (!is_root && at > 0 && found[at].value == NULL) /* what is absent has no parts */
+            at--;
+        is_root |= n > 0 && found[at].value == NULL;
         PyObject *parent = is_root ? NULL : found[at].value;
         fg_accessor acc = is_root ? roots[next(b, sizeof roots)] : accessor_for(parent, b);
         fg_key_class class = fg_accessor_key(acc);
@@ -307,12 +322,12 @@ static void fill(fg_desc *desc, const subject *s, bytes *b)
             continue;
         found[n] = (known){nodes[n], value_of(s, acc, parent, key, index, kept)};
         for (unsigned k = next(b, 3); k > 0; k--)
-            add_condition(desc, nodes[n], found[n].value, b);
+            add_condition(desc, s, nodes[n], found[n].value, b);
         if (next(b, 3) == 0)
             (void)fg_desc_output(desc, nodes[n], &position); /* what only a weak reference keeps is refused */
         n++;
     }
-    if (n >= 2 && next(b, 6) == 0) {
+    if (n >= 2 && next(b, 16) == 15) {
         fg_status st = fg_desc_relation(desc, FG_GUARD_SAME + next(b, 3), nodes, n, (fg_origin){0});
         require(st == FG_OK, "relation");
     }
