@@ -15,27 +15,47 @@ static void table_drop(fg_resume_table *table)
     if (--table->count > 0)
         return;
     fg_free(table->breaks);
-    Py_XDECREF(table->chains);
-    fg_site_options_clear(&table->options);
     fg_free(table);
 }
 
-static void point_free(void *user)
+/* The root site is gone, and so may be the code object. What the table owns it owns for the root site; hosts that live on find it empty. */
+static void table_cut_off(fg_resume_table *table)
+{
+    table->code = NULL;
+    table->root = NULL;
+    while (table->sites != NULL) {
+        struct fg_segment_site *first = table->sites;
+        table->sites = first->next;
+        fg_site_drop(first->site);
+        fg_free(first);
+    }
+    Py_CLEAR(table->chains);
+}
+
+static void root_clear(void *user)
+{
+    table_cut_off(((fg_resume_point *)user)->table);
+}
+
+static void root_free(void *user)
 {
     fg_resume_point *point = user;
-    if (point->pc < 0) { /* the root site is gone: so may be the code object */
-        fg_resume_table *table = point->table;
-        table->code = NULL;
-        while (table->sites != NULL) {
-            struct fg_segment_site *next = table->sites->next;
-            fg_site_drop(table->sites->site);
-            fg_free(table->sites);
-            table->sites = next;
-        }
-        table_drop(table);
-    }
+    table_cut_off(point->table);
+    table_drop(point->table);
     fg_free(point);
 }
+
+static int root_traverse(void *user, visitproc visit, void *arg)
+{
+    fg_resume_table *table = ((fg_resume_point *)user)->table;
+    for (struct fg_segment_site *s = table->sites; s != NULL; s = s->next)
+        Py_VISIT(s->site);
+    Py_VISIT(table->chains);
+    return 0;
+}
+
+static const fg_site_user_ops root_ops = {.traverse = root_traverse, .clear = root_clear, .free = root_free};
+static const fg_site_user_ops point_ops = {.free = fg_free};
 
 fg_status fg_resume_root(fg_site *site, fg_resume_point **out)
 {
@@ -52,15 +72,10 @@ fg_status fg_resume_root(fg_site *site, fg_resume_point **out)
     }
     table->count = 1;
     table->code = site->code;
-    fg_status st = fg_site_options_read(site->options.dict, &table->options);
-    if (st != FG_OK) {
-        fg_free(table);
-        fg_free(point);
-        return st;
-    }
+    table->root = site;
     point->table = table;
     point->pc = -1;
-    fg_site_user_set(site, point, point_free);
+    fg_site_user_set(site, point, &root_ops);
     *out = point;
     return FG_OK;
 }
@@ -99,14 +114,21 @@ static fg_status segment_site(fg_resume_table *table, int32_t pc, int32_t depth,
         return FG_ERR_UNSUPPORTED;
     struct fg_segment_site *made = fg_calloc(1, sizeof *made);
     fg_resume_point *point = fg_calloc(1, sizeof *point);
-    fg_status st = made && point ? fg_site_new(table->code, &table->options, &made->site) : FG_ERR_NOMEM;
+    fg_site *root = table->root; /* making an object may run the collector, and with it anything */
+    fg_site_take(root);
+    fg_status st = made && point ? fg_site_new(table->code, &root->options, &made->site) : FG_ERR_NOMEM;
+    if (st == FG_OK && table->root == NULL) {
+        fg_site_drop(made->site);
+        st = FG_ERR_UNSUPPORTED;
+    }
+    fg_site_drop(root);
     if (st != FG_OK) {
         fg_free(made);
         fg_free(point);
         return st;
     }
     *point = (fg_resume_point){table, pc, depth};
-    fg_site_user_set(made->site, point, point_free);
+    fg_site_user_set(made->site, point, &point_ops);
     made->pc = pc;
     made->next = table->sites;
     table->sites = made;

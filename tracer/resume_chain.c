@@ -43,14 +43,15 @@ static fg_status take_values(fg_ir *ir, const uint8_t *bound, int32_t n_slots, i
     return FG_OK;
 }
 
-static fg_status build(fg_resume_table *table, int32_t pc, const uint8_t *bound, int32_t n_slots, int32_t depth, PyCodeObject **out)
+static fg_status build(fg_resume_table *table, PyCodeObject *users, int32_t pc, const uint8_t *bound, int32_t n_slots, int32_t depth,
+                       PyCodeObject **out)
 {
     fg_arena arena;
     fg_icode *icode = NULL;
     uint8_t uses_closure;
     fg_arena_init(&arena);
     fg_status st;
-    FG_TRY(fg_decode(table->code, &icode));
+    FG_TRY(fg_decode(users, &icode));
     fg_ir ir = {.arena = &arena, .root = icode, .start_pc = -1};
     ir.exit = (fg_ir_exit){.is_break = 1, .value = FG_REG_NONE, .pc = pc, .depth = depth};
     ir.exit.slots = fg_arena_alloc(&arena, (size_t)(n_slots + 1) * sizeof(fg_reg));
@@ -71,8 +72,9 @@ fail:
     return st;
 }
 
-/* The host's code for this instruction and these bound locals; borrowed from the table. */
-static PyCodeObject *chain_code(fg_resume_table *table, int32_t pc, const uint8_t *bound, int32_t n_slots, int32_t depth)
+/* The host's code for this instruction and these bound locals, a new reference. */
+static PyCodeObject *chain_code(fg_resume_table *table, PyCodeObject *users, int32_t pc, const uint8_t *bound, int32_t n_slots,
+                                int32_t depth)
 {
     PyCodeObject *code = NULL;
     if (table->chains == NULL && (table->chains = PyDict_New()) == NULL)
@@ -80,15 +82,14 @@ static PyCodeObject *chain_code(fg_resume_table *table, int32_t pc, const uint8_
     PyObject *key = Py_BuildValue("(iy#)", pc, (const char *)bound, (Py_ssize_t)n_slots);
     if (key == NULL)
         return NULL;
-    code = (PyCodeObject *)PyDict_GetItemWithError(table->chains, key);
+    code = (PyCodeObject *)Py_XNewRef(PyDict_GetItemWithError(table->chains, key));
     if (code == NULL && !PyErr_Occurred()) {
-        fg_status st = build(table, pc, bound, n_slots, depth, &code);
-        if (st != FG_OK || PyDict_SetItem(table->chains, key, (PyObject *)code) < 0) {
+        fg_status st = build(table, users, pc, bound, n_slots, depth, &code);
+        /* building may have run anything, and the table may be cut off */
+        if (st != FG_OK || (table->chains != NULL && PyDict_SetItem(table->chains, key, (PyObject *)code) < 0)) {
             if (!PyErr_Occurred())
                 PyErr_Format(PyExc_SystemError, "framegate: no code to resume at instruction %d: %s", (int)pc, fg_status_text(st));
             Py_CLEAR(code);
-        } else {
-            Py_DECREF(code); /* the dict has it */
         }
     }
     Py_DECREF(key);
@@ -102,10 +103,11 @@ PyObject *fg_chain_run(fg_resume_table *table, int32_t pc, PyFunctionObject *fun
     int32_t depth = (int32_t)PyTuple_GET_SIZE(stack);
     uint8_t *bound = PyMem_Calloc((size_t)n_slots + 1, 1);
     PyObject *values = PyList_New(0), *target = NULL, *result = NULL;
+    PyCodeObject *users = (PyCodeObject *)Py_NewRef(table->code), *code = NULL;
     if (bound == NULL || values == NULL)
         goto done;
     for (int32_t i = 0; i < n_slots; i++) {
-        bound[i] = !is_free_slot(table->code, i) && fast[slot_map[i]] != NULL;
+        bound[i] = !is_free_slot(users, i) && fast[slot_map[i]] != NULL;
         if (bound[i] && PyList_Append(values, fast[slot_map[i]]) < 0)
             goto done;
     }
@@ -113,7 +115,7 @@ PyObject *fg_chain_run(fg_resume_table *table, int32_t pc, PyFunctionObject *fun
         if (PyList_Append(values, PyTuple_GET_ITEM(stack, i)) < 0)
             goto done;
     fg_resume_note_break(table, pc);
-    PyCodeObject *code = chain_code(table, pc, bound, n_slots, depth);
+    code = chain_code(table, users, pc, bound, n_slots, depth);
     target = code ? PyFunction_New((PyObject *)code, func->func_globals) : NULL;
     if (target == NULL)
         goto done;
@@ -135,6 +137,8 @@ done:
         PyErr_NoMemory();
     Py_XDECREF(target);
     Py_XDECREF(values);
+    Py_XDECREF(code);
+    Py_DECREF(users);
     PyMem_Free(bound);
     return result;
 }

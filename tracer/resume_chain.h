@@ -11,7 +11,7 @@
 struct fg_resume_table {
     int32_t count;
     FG_BORROWED PyCodeObject *code; /* NULL: gone */
-    fg_site_options options;
+    fg_site *root;                  /* not counted; NULL: gone, as its code */
     struct fg_segment_site {
         struct fg_segment_site *next;
         int32_t pc;

@@ -330,7 +330,6 @@ static fg_status make_entry(fg_trace *t, const fg_compile_request *request, cons
     entry->desc = t->desc;
     t->desc = NULL;
     entry->graphs = PyList_AsTuple(graphs);
-    entry->backend = Py_XNewRef(request->options->backend);
     if (entry->graphs == NULL)
         st = FG_ERR_PYTHON;
 fail:

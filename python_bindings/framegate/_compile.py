@@ -41,6 +41,7 @@ def make_options(
     return {
         "backend": found,
         "backend_name": backend if isinstance(backend, str) else backends.name_of(backend),
+        "backend_lives": isinstance(backend, str) or backends.is_found_by_name(backend),
         "fullgraph": fullgraph,
         "dynamic": dynamic,
         "recompile_limit": recompile_limit,

@@ -15,6 +15,7 @@ from __future__ import annotations
 import difflib
 import importlib.util
 import sys
+import types
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
@@ -94,6 +95,14 @@ def name_of(backend: Any) -> str:
         if known is backend:
             return name
     return getattr(backend, "__qualname__", None) or getattr(backend, "__name__", None) or type(backend).__name__
+
+
+def is_found_by_name(backend: Any) -> bool:
+    """True for a registered backend and for a function of an imported module: it lives as long as the program, whoever holds it."""
+    if any(known is backend for known in _registered.values()):
+        return True
+    module = sys.modules.get(backend.__module__) if type(backend) is types.FunctionType else None
+    return module is not None and vars(module).get(backend.__qualname__) is backend
 
 
 def _torch_registry() -> Any:

@@ -44,7 +44,7 @@ __attribute__((noinline)) fg_hit fg_hit_make_target(fg_site_owner *owner, const 
         return FG_HIT_AGAIN;
     fg_entry_take(entry);
     PyErr_Fetch(&type, &value, &traceback);
-    fg_status st = fg_target_make(entry, view, &func);
+    fg_status st = fg_target_make(owner, entry, view, &func);
     if (st == FG_OK) {
         if (owner->shared && entry->uses_closure) {
             Py_XSETREF(spare->func, func);
@@ -191,22 +191,25 @@ fail:
     return st;
 }
 
-/* The caller's objects, kept while anything may run: defaults and cells can be replaced by what the compiler runs. */
+/* The caller's objects, kept while anything may run: defaults, cells and the code can be replaced by what the compiler runs. */
+enum { N_ROOTS = 5 };
 typedef struct held_view {
     PyObject **slots;
     Py_ssize_t n;
-    PyObject *few[16 + 4];
+    PyObject *few[16 + N_ROOTS];
 } held_view;
 
-static fg_status hold_view(held_view *held, const fg_view *view)
+static fg_status hold_view(held_view *held, const fg_view *view, PyCodeObject *code)
 {
-    PyObject *roots[4] = {view->closure, view->globals, view->builtins, view->func};
-    held->n = view->n_slots + 4;
+    PyObject *roots[N_ROOTS] = {view->closure, view->globals, view->builtins, view->func, (PyObject *)code};
+    if (code == NULL)
+        return FG_ERR_UNSUPPORTED;
+    held->n = view->n_slots + N_ROOTS;
     held->slots = held->few;
     if (view->n_slots > 16 && (held->slots = fg_malloc((size_t)held->n * sizeof *held->slots)) == NULL)
         return FG_ERR_NOMEM;
     for (Py_ssize_t i = 0; i < held->n; i++)
-        held->slots[i] = Py_XNewRef(i < 4 ? roots[i] : view->slots[i - 4]);
+        held->slots[i] = Py_XNewRef(i < N_ROOTS ? roots[i] : view->slots[i - N_ROOTS]);
     return FG_OK;
 }
 
@@ -293,7 +296,7 @@ static __attribute__((noinline)) fg_outcome dispatch_miss(fg_site_owner *owner, 
     site->guard_failures += n_entries;
     fg_status st = owner->site == site ? may_compile(owner, view, n_entries) : FG_ERR_BUSY;
     if (st == FG_OK)
-        st = hold_view(&held, view);
+        st = hold_view(&held, view, site->code);
     if (st == FG_OK)
         st = compile_entry(site, owner, view, (int)n_entries, &entry);
     if (st == FG_OK)

@@ -14,7 +14,6 @@ static void entry_free(fg_cache_entry *link)
     fg_free(entry->straight);
     Py_XDECREF(entry->code);
     Py_XDECREF(entry->graphs);
-    Py_XDECREF(entry->backend);
     Py_XDECREF(entry->extra);
     fg_free(entry);
     PyErr_Restore(type, value, traceback);
@@ -40,6 +39,7 @@ size_t fg_entry_nbytes(const fg_entry *entry)
 
 typedef struct entry_object {
     PyObject_HEAD fg_entry *entry;
+    FG_OWNED PyObject *backend;
 } entry_object;
 
 static fg_entry *entry_of(PyObject *self)
@@ -47,12 +47,13 @@ static fg_entry *entry_of(PyObject *self)
     return ((entry_object *)self)->entry;
 }
 
-PyObject *fg_entry_object_new(fg_entry *entry)
+PyObject *fg_entry_object_new(fg_entry *entry, PyObject *backend)
 {
     entry_object *self = PyObject_New(entry_object, &fg_entry_object_type);
     if (self != NULL) {
         fg_entry_take(entry);
         self->entry = entry;
+        self->backend = Py_NewRef(entry->graphs == NULL || backend == NULL ? Py_None : backend);
     }
     return (PyObject *)self;
 }
@@ -69,6 +70,7 @@ fg_entry *fg_entry_object_get(PyObject *object)
 static void entry_object_dealloc(PyObject *self)
 {
     fg_entry *entry = entry_of(self);
+    Py_DECREF(((entry_object *)self)->backend);
     PyObject_Free(self);
     fg_entry_drop(entry);
 }
@@ -96,8 +98,13 @@ static PyObject *entry_object_repr(PyObject *self)
     }
 OBJECT_GETTER(code)
 OBJECT_GETTER(graphs)
-OBJECT_GETTER(backend)
 OBJECT_GETTER(extra)
+
+static PyObject *backend_get(PyObject *self, void *closure)
+{
+    (void)closure;
+    return Py_NewRef(((entry_object *)self)->backend);
+}
 
 static PyObject *hits_get(PyObject *self, void *closure)
 {

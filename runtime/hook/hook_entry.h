@@ -23,7 +23,6 @@ typedef struct fg_entry {
     fg_desc *desc; /* owned */
     /* For tools, never looked at on the hit path; all may be NULL. */
     FG_OWNED PyObject *graphs;
-    FG_OWNED PyObject *backend;
     FG_OWNED PyObject *extra;   /* dict */
     int32_t frame_id, entry_id; /* the compile id "frame/entry" */
     size_t nbytes;              /* of the target and what the maker adds; fg_entry_nbytes adds the rest */
@@ -48,7 +47,7 @@ size_t fg_entry_nbytes(const fg_entry *entry);
 
 /* The Python view: framegate._core.Entry, which counts the entry. */
 extern PyTypeObject fg_entry_object_type;
-FG_NEW PyObject *fg_entry_object_new(fg_entry *entry);
+FG_NEW PyObject *fg_entry_object_new(fg_entry *entry, FG_BORROWED PyObject *backend);
 /* The guards of an entry as Python sees them: framegate._core.Guards. */
 FG_NEW PyObject *fg_entry_guards_new(fg_entry *entry);
 /* The entry of such an object, borrowed; TypeError otherwise. */

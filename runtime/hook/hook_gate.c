@@ -243,9 +243,9 @@ static void gate_dealloc(PyObject *self)
     fg_gate *gate = gate_of(self);
     PyObject_GC_UnTrack(self);
     Py_TRASHCAN_BEGIN(self, gate_dealloc) if (gate->weakrefs != NULL) PyObject_ClearWeakRefs(self);
+    fg_site_options_clear(&gate->options); /* first: the site asks who else holds the backend */
     fg_site_owner_fini(&gate->owner);
     fg_bind_shape_fini(&gate->shape);
-    fg_site_options_clear(&gate->options);
     Py_CLEAR(gate->code);
     Py_CLEAR(gate->func);
     PyObject_GC_Del(self);

@@ -153,7 +153,7 @@ static PyObject *entries(PyObject *module, PyObject *object)
         fg_entry *entry = (fg_entry *)snapshot->entries[order[k]];
         if (!fg_cache_entry_is_valid(&entry->link))
             continue;
-        PyObject *item = fg_entry_object_new(entry);
+        PyObject *item = fg_entry_object_new(entry, gate->options.backend);
         if (item == NULL || PyList_Append(list, item) < 0)
             Py_CLEAR(list);
         Py_XDECREF(item);
@@ -180,7 +180,7 @@ static PyObject *gate_find(PyObject *module, PyObject *const *args, Py_ssize_t n
         return raise_status(st);
     if (entry == NULL)
         Py_RETURN_NONE;
-    PyObject *object = fg_entry_object_new(entry);
+    PyObject *object = fg_entry_object_new(entry, ((fg_gate *)args[0])->options.backend);
     fg_entry_drop(entry);
     return object;
 }
@@ -234,6 +234,7 @@ fg_status fg_hook_module_init(PyObject *module)
         PyModule_AddType(module, &fg_guards_object_type) < 0 || PyModule_AddFunctions(module, functions) < 0 ||
         PyModule_AddFunctions(module, fg_guards_functions) < 0)
         return FG_ERR_PYTHON;
+    FG_TRY(fg_site_type_init());
     FG_TRY(register_exit());
     FG_TRY(fg_hook_fork_watch());
     fg_hook_config_refresh();

@@ -2,7 +2,9 @@
  * callback takes the row and its sites out when the code dies, before the address can be used again.
  *
  * A site whose gates are all gone is kept for the next gate of the same code (a decorated inner function is made again and again), but only
- * a few per code object: a backend object made anew for each gate would otherwise add a site each time.
+ * a few per code object: a backend object made anew for each gate would otherwise add a site each time. The registry's count is one that the collector
+ * cannot see, so a site with gates is counted only if its options hold nothing that could lead to a gate; one without gates also while somebody else
+ * holds its backend.
  */
 #include "runtime/base/alloc.h"
 #include "runtime/base/hash.h"
@@ -14,7 +16,7 @@ enum { MAX_ORPHANS = 4, FIRST_BUCKETS = 64 };
 typedef struct code_row {
     PyCodeObject *code; /* not a reference; alive while the row is in the table */
     FG_OWNED PyObject *weakref;
-    fg_site *sites; /* newest first, each counted */
+    fg_site *sites; /* newest first; counted if kept */
     struct code_row *next;
 } code_row;
 
@@ -57,14 +59,22 @@ static code_row *find_row(PyCodeObject *code)
     return row;
 }
 
-static void drop_first_site(code_row *row)
+void fg_registry_forget(fg_site *site)
 {
-    fg_site *site = row->sites;
-    row->sites = site->next_of_code;
+    code_row *row = site->registered;
+    if (row == NULL)
+        return;
+    fg_site **at = &row->sites;
+    while (*at != site)
+        at = &(*at)->next_of_code;
+    *at = site->next_of_code;
     site->next_of_code = NULL;
     site->registered = NULL;
     site->code = NULL;
-    fg_site_drop(site);
+    if (site->kept) {
+        site->kept = 0;
+        fg_site_drop(site);
+    }
 }
 
 /* The weak reference's callback: self is the row's address. */
@@ -81,7 +91,7 @@ static PyObject *code_died(PyObject *self, PyObject *weakref)
         }
     (void)weakref;
     while (row->sites != NULL)
-        drop_first_site(row);
+        fg_registry_forget(row->sites);
     Py_CLEAR(row->weakref);
     fg_free(row);
     Py_RETURN_NONE;
@@ -118,16 +128,36 @@ fail:
     return st;
 }
 
+/* A site without gates whose backend only it holds; NULL: none. */
+static fg_site *find_stale(const code_row *row)
+{
+    for (fg_site *site = row->sites; site != NULL; site = site->next_of_code)
+        if (site->kept && site->owners == NULL && !site->options.immortal && Py_REFCNT(site->options.backend) == 1)
+            return site;
+    return NULL;
+}
+
+/* The caller keeps the code, and so the row: dropping a site may run anything. */
+static void drop_stale(code_row *row)
+{
+    for (fg_site *site; (site = find_stale(row)) != NULL;)
+        fg_registry_forget(site);
+}
+
 fg_status fg_registry_site(PyCodeObject *code, const fg_site_options *options, fg_site **out)
 {
     fg_status st = FG_OK;
     code_row *row = find_row(code);
     if (row == NULL)
         FG_TRY(add_row(code, &row));
+    drop_stale(row);
     for (fg_site *site = row->sites; site != NULL; site = site->next_of_code)
         if (fg_site_options_equal(&site->options, options)) {
-            fg_site_take(site);
             *out = site;
+            if (site->kept && !site->options.immortal)
+                site->kept = 0; /* the registry's count is the caller's from here on */
+            else
+                fg_site_take(site);
             return FG_OK;
         }
     fg_site *site;
@@ -135,7 +165,10 @@ fg_status fg_registry_site(PyCodeObject *code, const fg_site_options *options, f
     site->registered = row;
     site->next_of_code = row->sites;
     row->sites = site;
-    fg_site_take(site);
+    if (site->options.immortal) {
+        site->kept = 1;
+        fg_site_take(site);
+    }
     *out = site;
 fail:
     return st;
@@ -145,19 +178,19 @@ void fg_registry_owner_gone(fg_site *gone)
 {
     code_row *row = gone->registered;
     int orphans = 0;
-    fg_site **oldest = NULL;
-    for (fg_site **at = &row->sites; *at != NULL; at = &(*at)->next_of_code)
-        if ((*at)->owners == NULL) {
+    fg_site *oldest = NULL;
+    if (!gone->kept && !gone->is_garbage && gone->options.only_backend && Py_REFCNT(gone->options.backend) > 1) {
+        gone->kept = 1;
+        fg_site_take(gone);
+    }
+    drop_stale(row);
+    for (fg_site *site = row->sites; site != NULL; site = site->next_of_code)
+        if (site->kept && site->owners == NULL) {
             orphans++;
-            oldest = at;
+            oldest = site;
         }
     if (orphans <= MAX_ORPHANS)
         return;
-    fg_site *site = *oldest;
-    *oldest = site->next_of_code;
-    site->next_of_code = NULL;
-    site->registered = NULL;
-    site->code = NULL;
-    FG_TRACE(HOOK, "site %p has no gate and makes room", (void *)site);
-    fg_site_drop(site);
+    FG_TRACE(HOOK, "site %p has no gate and makes room", (void *)oldest);
+    fg_registry_forget(oldest);
 }

@@ -1,4 +1,4 @@
-/* Sites: their lives, options, owners and the list of all of them. What a call does with a site is in hook_dispatch.c. */
+/* Sites: their lives, owners and the list of all of them. What a call does with a site is in hook_dispatch.c, options are read in hook_options.c. */
 #include "runtime/hook/hook_site.h"
 #include "runtime/base/alloc.h"
 #include "runtime/base/log.h"
@@ -6,6 +6,7 @@
 #include <string.h>
 
 static fg_site *all_sites;
+static PyTypeObject fg_site_type;
 
 /* --- the merged program of a snapshot --- */
 
@@ -31,123 +32,6 @@ static void free_program(void *program)
 
 static const fg_cache_ops site_cache_ops = {.build = build_program, .program_free = free_program};
 
-/* --- options --- */
-
-static fg_status read_count(PyObject *value, const char *name, uint32_t *out)
-{
-    if (value == NULL || value == Py_None)
-        return FG_OK;
-    long count = PyLong_AsLong(value);
-    if (count == -1 && PyErr_Occurred())
-        return FG_ERR_PYTHON;
-    if (count < 1 || count > INT32_MAX) {
-        PyErr_Format(PyExc_ValueError, "%s must be a positive integer", name);
-        return FG_ERR_PYTHON;
-    }
-    *out = (uint32_t)count;
-    return FG_OK;
-}
-
-/* *out is borrowed, NULL: there is none. */
-static fg_status read_item(PyObject *dict, const char *name, PyObject **out)
-{
-    PyObject *key = PyUnicode_FromString(name);
-    if (key == NULL)
-        return FG_ERR_PYTHON;
-    *out = PyDict_GetItemWithError(dict, key);
-    Py_DECREF(key);
-    return *out == NULL && PyErr_Occurred() ? FG_ERR_PYTHON : FG_OK;
-}
-
-fg_status fg_site_options_read(PyObject *dict, fg_site_options *out)
-{
-    fg_status st = FG_OK;
-    PyObject *value;
-    memset(out, 0, sizeof *out);
-    out->dynamic = -1;
-    if (dict == NULL || dict == Py_None)
-        return FG_OK;
-    if (!PyDict_Check(dict)) {
-        PyErr_Format(PyExc_TypeError, "options must be a dict or None, not '%.200s'", Py_TYPE(dict)->tp_name);
-        return FG_ERR_PYTHON;
-    }
-    /* A copy: what a site was found by must not change under it. */
-    if ((out->dict = PyDict_Copy(dict)) == NULL)
-        return FG_ERR_PYTHON;
-    FG_TRY(read_item(out->dict, "backend", &out->backend));
-    FG_TRY(read_item(out->dict, "fullgraph", &value));
-    if (value != NULL) {
-        int truth = PyObject_IsTrue(value);
-        if (truth < 0) {
-            st = FG_ERR_PYTHON;
-            goto fail;
-        }
-        out->fullgraph = (uint8_t)truth;
-    }
-    FG_TRY(read_item(out->dict, "dynamic", &value));
-    if (value != NULL && value != Py_None)
-        out->dynamic = value == Py_True;
-    FG_TRY(read_item(out->dict, "cache_size", &value));
-    FG_TRY(read_count(value, "cache_size", &out->cache_size));
-    return FG_OK;
-fail:
-    fg_site_options_clear(out);
-    return st;
-}
-
-void fg_site_options_clear(fg_site_options *options)
-{
-    options->backend = NULL;
-    Py_CLEAR(options->dict);
-}
-
-/* Runs no code of the user: exact types whose comparison is C's own, identity for the rest. */
-static int values_equal(PyObject *a, PyObject *b)
-{
-    if (a == b)
-        return 1;
-    if (Py_TYPE(a) != Py_TYPE(b))
-        return 0;
-    if (PyLong_CheckExact(a) || PyUnicode_CheckExact(a) || PyFloat_CheckExact(a)) {
-        int equal = PyObject_RichCompareBool(a, b, Py_EQ);
-        if (equal < 0)
-            PyErr_Clear();
-        return equal == 1;
-    }
-    if (PyDict_CheckExact(a)) {
-        fg_site_options one = {.dict = a}, two = {.dict = b};
-        return fg_site_options_equal(&one, &two);
-    }
-    return 0;
-}
-
-static Py_ssize_t n_options(PyObject *dict)
-{
-    Py_ssize_t at = 0, n = 0;
-    PyObject *key, *value;
-    while (dict != NULL && PyDict_Next(dict, &at, &key, &value))
-        n += !(PyUnicode_CheckExact(key) && PyUnicode_CompareWithASCIIString(key, "recompile_limit") == 0);
-    return n;
-}
-
-int fg_site_options_equal(const fg_site_options *a, const fg_site_options *b)
-{
-    if (n_options(a->dict) != n_options(b->dict))
-        return 0;
-    Py_ssize_t at = 0;
-    PyObject *key, *value;
-    while (a->dict != NULL && PyDict_Next(a->dict, &at, &key, &value)) {
-        if (!PyUnicode_CheckExact(key))
-            return 0;
-        if (PyUnicode_CompareWithASCIIString(key, "recompile_limit") == 0)
-            continue;
-        PyObject *other = b->dict == NULL ? NULL : PyDict_GetItem(b->dict, key);
-        if (other == NULL || !values_equal(value, other))
-            return 0;
-    }
-    return 1;
-}
-
 /* --- lives --- */
 
 uint32_t fg_site_cache_size(const fg_site *site)
@@ -157,11 +41,13 @@ uint32_t fg_site_cache_size(const fg_site *site)
 
 fg_status fg_site_new(PyCodeObject *code, const fg_site_options *options, fg_site **out)
 {
-    fg_site *site = fg_calloc(1, sizeof *site);
+    fg_site *site = PyObject_GC_New(fg_site, &fg_site_type);
     *out = site;
-    if (site == NULL)
+    if (site == NULL) {
+        PyErr_Clear();
         return FG_ERR_NOMEM;
-    site->count = 1;
+    }
+    memset((char *)site + sizeof(PyObject), 0, sizeof *site - sizeof(PyObject));
     site->frame_id = -1;
     site->code = code;
     if (options != NULL) {
@@ -175,12 +61,18 @@ fg_status fg_site_new(PyCodeObject *code, const fg_site_options *options, fg_sit
     if (all_sites != NULL)
         all_sites->prev_all = site;
     all_sites = site;
+    PyObject_GC_Track(site);
     return FG_OK;
 }
 
 void fg_site_take(fg_site *site)
 {
-    site->count++;
+    Py_INCREF(site);
+}
+
+void fg_site_drop(fg_site *site)
+{
+    Py_DECREF(site);
 }
 
 static void unlink_site(fg_site *site)
@@ -194,24 +86,86 @@ static void unlink_site(fg_site *site)
     site->next_all = site->prev_all = NULL;
 }
 
-void fg_site_drop(fg_site *site)
+/* A code object is none of the collector's, so its constants are visited from here; that is right only if nobody else keeps it: the entry, and the
+ * targets made from it, which are their owners' alone (a target that runs has its frame's reference too). */
+static int code_is_ours(const fg_site *site, const fg_entry *entry)
 {
-    FG_ASSERT(site->count > 0);
-    if (--site->count > 0)
-        return;
-    FG_ASSERT(site->owners == NULL);
-    unlink_site(site);
-    fg_cache_fini(&site->cache, NULL);
-    if (site->user_free != NULL)
-        site->user_free(site->user);
-    fg_site_options_clear(&site->options);
-    fg_free(site);
+    Py_ssize_t known = 1;
+    for (const fg_site_owner *owner = site->owners; owner != NULL; owner = owner->next)
+        for (uint32_t i = 0; i < owner->n_targets; i++)
+            if (owner->targets[i].uid == entry->uid && owner->targets[i].func != NULL) {
+                if (Py_REFCNT(owner->targets[i].func) != 1)
+                    return 0;
+                known++;
+            }
+    return entry->code != NULL && Py_REFCNT(entry->code) == known;
 }
 
-void fg_site_user_set(fg_site *site, void *user, void (*user_free)(void *user))
+/* Snapshots and entries are counted by who uses them: what somebody else counts belongs to the running program, and is not visited. */
+static int site_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    fg_site *site = (fg_site *)self;
+    fg_cache_snapshot *snapshot = fg_cache_snapshot_peek(&site->cache);
+    uint32_t n = snapshot != NULL && fg_load_relaxed(&snapshot->count) == 1 ? snapshot->n : 0;
+    for (uint32_t i = 0; i < n; i++) {
+        fg_entry *entry = (fg_entry *)snapshot->entries[i];
+        if (fg_load_relaxed(&entry->link.count) != 1)
+            continue;
+        Py_VISIT(entry->graphs);
+        Py_VISIT(entry->extra);
+        if (code_is_ours(site, entry))
+            Py_VISIT(entry->code->co_consts);
+    }
+    Py_VISIT(site->options.dict);
+    return site->user_ops != NULL && site->user_ops->traverse != NULL ? site->user_ops->traverse(site->user, visit, arg) : 0;
+}
+
+/* Nobody but garbage knows the site. What garbage still calls on its way out runs plain. */
+static int site_clear(PyObject *self)
+{
+    fg_site *site = (fg_site *)self;
+    fg_registry_forget(site);
+    site->is_garbage = 1;
+    fg_site_reset(site);
+    site->never = 1;
+    if (site->user_ops != NULL && site->user_ops->clear != NULL)
+        site->user_ops->clear(site->user);
+    fg_site_options_clear(&site->options);
+    return 0;
+}
+
+static void site_dealloc(PyObject *self)
+{
+    fg_site *site = (fg_site *)self;
+    PyObject_GC_UnTrack(self);
+    FG_ASSERT(site->owners == NULL);
+    fg_registry_forget(site);
+    unlink_site(site);
+    fg_cache_fini(&site->cache, NULL);
+    if (site->user_ops != NULL && site->user_ops->free != NULL)
+        site->user_ops->free(site->user);
+    fg_site_options_clear(&site->options);
+    PyObject_GC_Del(self);
+}
+
+static PyTypeObject fg_site_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "framegate._core.Site",
+    .tp_basicsize = sizeof(fg_site),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_dealloc = site_dealloc,
+    .tp_traverse = site_traverse,
+    .tp_clear = site_clear,
+};
+
+fg_status fg_site_type_init(void)
+{
+    return PyType_Ready(&fg_site_type) < 0 ? FG_ERR_PYTHON : FG_OK;
+}
+
+void fg_site_user_set(fg_site *site, void *user, const fg_site_user_ops *ops)
 {
     site->user = user;
-    site->user_free = user_free;
+    site->user_ops = ops;
 }
 
 /* --- owners --- */
@@ -262,6 +216,7 @@ int fg_site_owner_traverse(fg_site_owner *owner, visitproc visit, void *arg)
 {
     for (uint32_t i = 0; i < owner->n_targets; i++)
         Py_VISIT(owner->targets[i].func);
+    Py_VISIT(owner->site);
     return 0;
 }
 
@@ -289,6 +244,8 @@ void fg_site_reset_all(void)
         fg_site_take(site);
     while (site != NULL) {
         fg_site_reset(site);
+        if (site->owners == NULL && !site->options.immortal)
+            fg_registry_forget(site);
         fg_site *next = site->next_all;
         if (next != NULL)
             fg_site_take(next);

@@ -5,7 +5,8 @@
  * Invariants: an entry is published only if its guards accept the view it was made for. Nothing runs between the last guard and the target.
  *            A site is never waited for: a miss while it compiles is PLAIN.
  * Threading: the GIL is held.
- * Ownership: owners and the registry count the site; the site counts its snapshot through its cache. Options are shared references.
+ * Ownership: a site is an object that the collector sees: owners count it, it counts its snapshot through its cache and owns a reference to its options.
+ *            A backend may hold the gate that has it, so the way gate, site, options or entries, gate must be one that can be collected.
  */
 #ifndef FG_HOOK_SITE_H
 #define FG_HOOK_SITE_H
@@ -28,8 +29,10 @@ typedef struct fg_site_options {
     FG_OWNED PyObject *dict;       /* all options as given, NULL: none */
     FG_BORROWED PyObject *backend; /* dict["backend"], held by dict; may be NULL */
     uint8_t fullgraph;
-    int8_t dynamic;      /* -1: None */
-    uint32_t cache_size; /* 0: the configured default at the time of a compile */
+    int8_t dynamic;       /* -1: None */
+    uint32_t cache_size;  /* 0: the configured default at the time of a compile */
+    uint8_t immortal;     /* nothing in it that could lead to a gate: the registry may keep sites that have it */
+    uint8_t only_backend; /* nothing but the backend */
 } fg_site_options;
 
 /* One miss, as the compile callback sees it. Everything is borrowed and alive until the callback returns. */
@@ -57,9 +60,15 @@ typedef struct fg_target {
     FG_OWNED PyObject *func;
 } fg_target;
 
+/* What the upper layer keeps with a site. Each function may be NULL. */
+typedef struct fg_site_user_ops {
+    int (*traverse)(void *user, visitproc visit, void *arg); /* references that it owns */
+    void (*clear)(void *user);                               /* give them up; the site stays */
+    void (*free)(void *user);                                /* the site dies */
+} fg_site_user_ops;
+
 struct fg_site {
-    fg_cache cache; /* first: its first word is the snapshot */
-    uint32_t count;
+    PyObject_HEAD fg_cache cache;
     uint32_t compiling; /* fork generation that is compiling here, 0: nobody */
     uint8_t never;      /* a compile said "forever" */
     int32_t frame_id;   /* -1 until the first compile */
@@ -69,10 +78,12 @@ struct fg_site {
     fg_site_options options;
     fg_site_owner *owners;
     void *user;
-    void (*user_free)(void *user);
+    const fg_site_user_ops *user_ops;
     fg_site *next_all, *prev_all; /* list of all sites */
     fg_site *next_of_code;        /* registry: sites of one code object */
     void *registered;             /* registry: the code's row, NULL if this site is in none */
+    uint8_t kept;                 /* registry: it counts this site */
+    uint8_t is_garbage;           /* the collector has cleared it */
 };
 
 struct fg_site_owner {
@@ -92,10 +103,12 @@ struct fg_site_owner {
 fg_status fg_site_new(PyCodeObject *code, const fg_site_options *options, fg_site **out);
 void fg_site_take(fg_site *site);
 void fg_site_drop(fg_site *site);
-/* The upper layer's data of a site; user_free (may be NULL) is called when the site dies. */
-void fg_site_user_set(fg_site *site, void *user, void (*user_free)(void *user));
+/* The upper layer's data of a site. */
+void fg_site_user_set(fg_site *site, void *user, const fg_site_user_ops *ops);
+fg_status fg_site_type_init(void);
 
-/* *options from a dict (or NULL/None): backend, fullgraph, dynamic, cache_size are read, the rest is kept. */
+/* *options from a dict (or NULL/None): backend, backend_lives (it is known by name and lives for ever), fullgraph, dynamic, cache_size are read, the rest
+ * is kept. */
 fg_status fg_site_options_read(FG_BORROWED PyObject *dict, fg_site_options *out);
 void fg_site_options_clear(fg_site_options *options);
 /* Identity for objects, value for None, bool, int and str; recompile_limit is an owner's and does not count. 1, 0, never fails. */
@@ -131,7 +144,7 @@ uint64_t fg_site_total_hits(void);
 uint32_t fg_site_cache_size(const fg_site *site);
 
 /* Layer-internal (hook_target.c, hook_site.c). */
-fg_status fg_target_make(fg_entry *entry, const fg_view *view, FG_NEW PyObject **out);
+fg_status fg_target_make(const fg_site_owner *owner, fg_entry *entry, const fg_view *view, FG_NEW PyObject **out);
 /* A shared owner's targets have no globals between calls (rest); a call lends its own and takes them back when the target has returned. */
 typedef enum fg_lend { FG_LEND_TAKEN, FG_LEND_RUNS, FG_LEND_LENT } fg_lend;
 fg_status fg_target_rest(PyObject *target);
@@ -146,5 +159,7 @@ int fg_target_move(fg_site_owner *owner, uint32_t index, const fg_entry *entry);
 void fg_target_purge(fg_site *site);
 void fg_target_drop_all(fg_site_owner *owner);
 void fg_registry_owner_gone(fg_site *site);
+/* Take a site out of the registry, which gives up its count. */
+void fg_registry_forget(fg_site *site);
 
 #endif

@@ -2,6 +2,9 @@
  * an entry must not, so they belong to the owner (a gate) and die with it. The table is indexed by the entry's place in the snapshot; since places
  * move when entries leave, a row names its entry by its uid.
  *
+ * A target that runs needs the user's code and the site, to go on behind a graph break, while the program may give the gate's function another code:
+ * its docstring is a tuple of the two. A segment runs inside such a target.
+ *
  * A shared owner (a segment) is a constant of a code object, where the collector does not see it: a target kept there with the globals it ran with would
  * keep a module that nobody else knows alive for ever. So between calls its targets have no globals but an empty dict; a call lends them its own.
  */
@@ -10,7 +13,16 @@
 
 #include <string.h>
 
-fg_status fg_target_make(fg_entry *entry, const fg_view *view, PyObject **out)
+static fg_status keep_with_target(PyObject *target, const fg_site *site)
+{
+    PyObject *kept = site->code == NULL ? NULL : PyTuple_Pack(2, site->code, (PyObject *)site);
+    if (kept == NULL)
+        return site->code == NULL ? FG_OK : FG_ERR_PYTHON;
+    Py_XSETREF(((PyFunctionObject *)target)->func_doc, kept);
+    return FG_OK;
+}
+
+fg_status fg_target_make(const fg_site_owner *owner, fg_entry *entry, const fg_view *view, PyObject **out)
 {
     PyObject *closure = entry->uses_closure ? view->closure : NULL;
     if (entry->uses_closure && (closure == NULL || !PyTuple_CheckExact(closure)))
@@ -23,7 +35,8 @@ fg_status fg_target_make(fg_entry *entry, const fg_view *view, PyObject **out)
     /* A function finds its builtins when it is made; the user's may have been made under other ones. */
     if (view->builtins != NULL && view->builtins != ((PyFunctionObject *)func)->func_builtins)
         Py_SETREF(((PyFunctionObject *)func)->func_builtins, Py_NewRef(view->builtins));
-    if (closure != NULL && PyFunction_SetClosure(func, closure) < 0) {
+    if ((closure != NULL && PyFunction_SetClosure(func, closure) < 0) ||
+        (!owner->shared && owner->site != NULL && keep_with_target(func, owner->site) != FG_OK)) {
         Py_DECREF(func);
         return FG_ERR_PYTHON;
     }

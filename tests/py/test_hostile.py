@@ -322,3 +322,173 @@ def test_a_namespace_that_nobody_knows_is_freed(body, closure):
     watched = use()
     gc.collect()
     assert watched() is None
+
+
+class Model:
+    """An instance that holds a gate that leads back to it."""
+
+    def __init__(self):
+        self.call = framegate.compile(self.f, backend=self.backend)
+        self.other = framegate.compile(self.f, backend=self.backend)
+
+    def f(self, x):
+        return x + 1
+
+    def backend(self, graph, inputs):
+        return graph
+
+
+class ResultHoldsModel(Model):
+    def backend(self, graph, inputs):
+        return lambda *a: (graph(*a), self)[0]
+
+
+class Breaks(Model):
+    def f(self, x):
+        y = x + 1
+        print(end="")
+        return y * 2
+
+
+class BreaksAndResultHoldsModel(Breaks, ResultHoldsModel):
+    pass
+
+
+class Chains(ResultHoldsModel):
+    def f(self, x):
+        for i in range(3):
+            x = x + i
+            try:
+                print(end="")
+            finally:
+                x = x * 2
+        return x
+
+
+class OptionHoldsModel(Model):
+    def __init__(self):
+        self.call = framegate.compile(self.f, options={"model": self})
+        self.other = self.call
+
+
+class Plain(Model):
+    def __init__(self):
+        self.call = framegate.compile(self.f)
+        self.other = framegate.compile(lambda x: self.f(x))
+
+
+class InstanceIsBackend(Model):
+    def __init__(self):
+        self.call = framegate.compile(self.f, backend=self)
+        self.other = framegate.compile(lambda x: self.f(x), backend=self)
+
+    def __call__(self, graph, inputs):
+        return lambda *a: (graph(*a), self)[0]
+
+
+@pytest.mark.parametrize("kind", [Model, ResultHoldsModel, Breaks, BreaksAndResultHoldsModel, Chains, OptionHoldsModel, Plain, InstanceIsBackend])
+def test_what_holds_its_own_gate_is_freed(kind):
+    watched = []
+    for _ in range(3):
+        model = kind()
+        for x in (1, 2.5, 1):
+            assert model.call(x) == model.f(x) == model.other(x)
+        watched.append(weakref.ref(model))
+        del model
+    gc.collect()
+    assert [w() for w in watched] == [None] * 3
+
+
+def test_a_namespace_whose_backend_reaches_its_gate_is_freed():
+    class Mark:
+        pass
+
+    space = {"framegate": framegate, "mark": Mark()}
+    exec("def backend(graph, inputs): return graph\ndef f(x): return x + 1\ngate = framegate.compile(f, backend=backend)\n", space)
+    assert space["gate"](1) == 2
+    watched = weakref.ref(space["mark"])
+    del space
+    gc.collect()
+    assert watched() is None
+
+
+def test_a_gate_that_somebody_holds_works_after_its_twin_was_garbage():
+    class Owner:
+        pass
+
+    def f(x):
+        return x + 1
+
+    def backend(graph, inputs):
+        return lambda *a: graph(*a)
+
+    kept = framegate.compile(f, backend=backend)
+    for _ in range(5):
+        owner = Owner()
+        owner.gate, owner.me = framegate.compile(f, backend=backend), owner
+        assert owner.gate(1) == 2 == kept(1) and kept(1.5) == 2.5
+        del owner
+        gc.collect()
+        assert kept(1) == 2 and kept(1.5) == 2.5
+
+
+def test_a_backend_without_gates_is_freed_when_nobody_else_holds_it():
+    class Backend:
+        def __call__(self, graph, inputs):
+            return graph
+
+    def f(x):
+        return x + 1
+
+    backend = Backend()
+    assert framegate.compile(f, backend=backend)(1) == 2
+    watched = weakref.ref(backend)
+    del backend
+    framegate.compile(f)(1)
+    assert watched() is None
+
+
+@pytest.mark.parametrize("own_backend", [False, True])
+@pytest.mark.parametrize("warm", [False, True])
+def test_code_replaced_while_it_runs_behind_breaks(own_backend, warm):
+    source = textwrap.dedent("""
+        def f(x, note):
+            for i in range(3):
+                x = x + 1
+                note()
+                try:
+                    x = x * 2
+                    note()
+                finally:
+                    x = x + 3
+                with context():
+                    note()
+                    x = x + 5
+            note()
+            return x
+    """)
+    run_child(f"""
+        import contextlib, framegate, gc
+        @contextlib.contextmanager
+        def context(): yield
+        def run(at):
+            space = {{"context": context}}
+            exec({source!r}, space)
+            f, seen = space["f"], 0
+            want = f(1, lambda: None)
+            gate = framegate.compile(f, **({{"backend": lambda graph, inputs: graph}} if {own_backend} else {{}}))
+            if {warm}:
+                gate(1, lambda: None)
+            def note():
+                nonlocal seen
+                seen += 1
+                if seen == at:
+                    f.__code__ = (lambda x, note: 7).__code__
+                    assert gate(1, None) == 7
+                    framegate.reset()
+                    gc.collect()
+            assert gate(1, note) == want
+            assert gate(1, None) == 7
+        for at in range(1, 11):
+            run(at)
+    """)
