@@ -92,7 +92,7 @@ static int is_descriptor(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
     return type == &PyMethodDescr_Type || type == &PyClassMethodDescr_Type || type == &PyGetSetDescr_Type || type == &PyMemberDescr_Type ||
-           type == &PyWrapperDescr_Type || type == &PyProperty_Type || type == &PyStaticMethod_Type || type == &PyClassMethod_Type;
+           type == &PyWrapperDescr_Type;
 }
 
 typedef enum hold_class { HOLD_REFUSED, HOLD_STRONG, HOLD_WEAK } hold_class;

@@ -130,9 +130,10 @@ static fg_flow bind(fg_trace *t, fg_value *found, fg_value *self, fg_value *cls,
         }
         return method_new(t, found, self, name, out);
     }
-    if (found->kind == FG_V_CONST && type == &PyStaticMethod_Type)
+    bool is_existing = found->kind == FG_V_CONST || (found->kind == FG_V_OBJECT && found->real != NULL);
+    if (is_existing && type == &PyStaticMethod_Type)
         return wrapped_function(t, found, out);
-    if (found->kind == FG_V_CONST && type == &PyClassMethod_Type) {
+    if (is_existing && type == &PyClassMethod_Type) {
         fg_value *func;
         FG_DO(wrapped_function(t, found, &func));
         FG_DO(fg_look(t, &func));

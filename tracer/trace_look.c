@@ -191,7 +191,7 @@ static bool is_pinned(fg_trace *t, PyObject *o)
     if (PyType_Check(o) || o == Py_None || o == Py_Ellipsis || o == Py_NotImplemented || fg_op_find(o) != NULL)
         return true;
     if (type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type || type == &PyClassMethodDescr_Type || type == &PyGetSetDescr_Type ||
-        type == &PyMemberDescr_Type || type == &PyStaticMethod_Type || type == &PyClassMethod_Type || type == &PyProperty_Type)
+        type == &PyMemberDescr_Type)
         return true;
     if (type == &PyCFunction_Type) {
         PyObject *self = PyCFunction_GET_SELF(o);
@@ -200,6 +200,13 @@ static bool is_pinned(fg_trace *t, PyObject *o)
     if (fg_py_is_library_constant(type))
         return true;
     return t->rules != NULL && (PyFunction_Check(o) || PyCallable_Check(o)) && fg_py_rule(t->rules, o) != NULL;
+}
+
+/* Wrappers of a function without weak references: an entry that kept one would keep the user's function, its module and what that leads to. The kind is
+ * enough, who uses one looks at what is in it. */
+static bool wraps_function(const PyTypeObject *type)
+{
+    return type == &PyStaticMethod_Type || type == &PyClassMethod_Type || type == &PyProperty_Type;
 }
 
 fg_flow fg_look(fg_trace *t, fg_value **pv)
@@ -221,6 +228,10 @@ fg_flow fg_look(fg_trace *t, fg_value **pv)
     const fg_tensor_adaptor *adaptor = fg_tensor_adaptor_find(type);
     if (adaptor != NULL)
         return look_tensor(t, pv, node, adaptor);
+    if (wraps_function(type)) {
+        FG_DO(fg_guard(t, FG_GUARD_TYPE, node, (PyObject *)type, 0, 0));
+        return settle(t, pv, FG_V_OBJECT);
+    }
     if (is_pinned(t, o))
         return pin(t, v, node);
     if (type == &PyRange_Type) {

@@ -492,3 +492,39 @@ def test_code_replaced_while_it_runs_behind_breaks(own_backend, warm):
         for at in range(1, 11):
             run(at)
     """)
+
+
+WRAPPERS = {
+    "staticmethod": ("@staticmethod\n    def g(x): return x", "A.g", "A.g(1)"),
+    "classmethod": ("@classmethod\n    def g(cls, x): return x", "A.g.__func__", "A.g(1)"),
+    "property": ("@property\n    def g(self): return 1", "A.g.fget", "A().g"),
+}
+
+
+@pytest.mark.parametrize("text, inner, use", WRAPPERS.values(), ids=WRAPPERS)
+def test_a_wrapped_function_dies_where_plain_python_lets_it_die(text, inner, use):
+    source = f"def f(m):\n  class A:\n    {text}\n  ref = weakref.ref({inner})\n  assert {use} == 1 and ref() is not None\n  del A\n  gc.collect()\n  return ref() is None\n"
+    space = {"weakref": weakref, "gc": gc}
+    exec(source, space)
+    gate = framegate.compile(space["f"])
+    assert [space["f"](1), gate(1), gate(1), gate(2.5)] == [True] * 4
+
+
+@pytest.mark.parametrize("text, inner, use", WRAPPERS.values(), ids=WRAPPERS)
+def test_a_namespace_with_wrapped_functions_is_freed_and_each_wrapper_is_looked_at(text, inner, use):
+    class Mark:
+        pass
+
+    space = {"framegate": framegate, "mark": Mark()}
+    exec(f"class A:\n    {text}\ndef f(x): return x + {use}\ngate = framegate.compile(f)\n", space)
+    gate = space["gate"]
+    assert gate(1) == gate(1) == 2 and len(framegate.cache_entries(gate)) == 1
+    if "fget" in inner:
+        space["A"].g = property(lambda self: 5)
+    else:
+        space["A"].g = type(vars(space["A"])["g"])(lambda *a: 5)
+    assert gate(1) == gate(1) == 6
+    watched = weakref.ref(space["mark"])
+    del space, gate
+    gc.collect()
+    assert watched() is None
