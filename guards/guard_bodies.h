@@ -106,23 +106,19 @@ static inline int fg_pointers_repeat(const void *const *pointers, size_t n, size
         }
         return 0;
     }
-    uint16_t small[FG_SET_STACK];
-    uint32_t *large = NULL;
+    uint32_t few[FG_SET_STACK], *table = few;
     size_t room = 16;
     int answer = 0;
     while (room < 2 * n)
         room *= 2;
-    if (room > FG_SET_STACK) {
-        if ((large = fg_calloc(room, sizeof *large)) == NULL)
-            return -1;
-    } else {
-        memset(small, 0, room * sizeof *small);
-    }
+    if (room > FG_SET_STACK && (table = fg_malloc(room * sizeof *table)) == NULL)
+        return -1;
+    memset(table, 0, room * sizeof *table);
     unsigned shift = 64 - (unsigned)__builtin_ctzll(room);
     for (size_t i = 0; i < n && !answer; i++) {
         size_t slot = (size_t)(((uint64_t)(uintptr_t)pointers[i] * UINT64_C(0x9e3779b97f4a7c15)) >> shift);
         for (;; slot = (slot + 1) & (room - 1)) {
-            size_t taken = large != NULL ? large[slot] : small[slot];
+            size_t taken = table[slot];
             if (taken == 0)
                 break;
             if (pointers[taken - 1] == pointers[i]) {
@@ -132,12 +128,10 @@ static inline int fg_pointers_repeat(const void *const *pointers, size_t n, size
                 break;
             }
         }
-        if (large != NULL)
-            large[slot] = (uint32_t)i + 1;
-        else
-            small[slot] = (uint16_t)(i + 1);
+        table[slot] = (uint32_t)i + 1;
     }
-    fg_free(large);
+    if (table != few)
+        fg_free(table);
     return answer;
 }
 
@@ -465,6 +459,8 @@ FG_RELATION(DISTINCT)
     size_t one = 0, other = 0;
 
     (void)adaptors;
+    if (n <= 0)
+        return 1;
     if (n > FG_GATHER && (all = fg_malloc((size_t)n * sizeof *all)) == NULL)
         return -1;
     for (int64_t i = 0; i < n; i++)
@@ -483,6 +479,8 @@ FG_RELATION(STORAGE_DISTINCT)
     size_t one = 0, other = 0;
     int repeat = 0;
 
+    if (n <= 0)
+        return 1;
     if (n > FG_GATHER && (all = fg_malloc((size_t)n * sizeof *all)) == NULL)
         return -1;
     for (int64_t i = 0; i < n; i++) {
