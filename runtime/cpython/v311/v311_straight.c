@@ -272,7 +272,7 @@ PyObject *fg_straight_run(const fg_straight *plan, PyObject *function, PyObject 
     const Py_ssize_t room = FRAME_SPECIALS_SIZE + plan->n_locals + code->co_stacksize;
     _PyInterpreterFrame *const frame = (_PyInterpreterFrame *)base;
     const int n_args = code->co_argcount, n_locals = plan->n_locals;
-    PyObject **const locals = frame->localsplus, **sp = locals + n_locals, *result = NULL, *kwnames = NULL, *a, *b;
+    PyObject **const locals = frame->localsplus, **sp = locals + n_locals, *result = NULL, *kwnames = NULL, *a;
 
     /* At the limit of the recursion, which the interpreter says in its own words, and at the end of a chunk of its stack, which it frees. */
     if (tstate->recursion_remaining <= 1 || base == NULL || room >= tstate->datastack_limit - base)
@@ -326,47 +326,16 @@ PyObject *fg_straight_run(const fg_straight *plan, PyObject *function, PyObject 
             *sp = Py_NewRef(sp[-arg]);
             sp++;
             continue;
-        case FG_RAW_BINARY_OP:
-            b = sp[-1];
-            a = sp[-2];
-            sp -= 2;
-            result = binary[arg](a, b);
-            Py_DECREF(a);
-            Py_DECREF(b);
-            break;
-        case FG_RAW_COMPARE_OP:
-            b = sp[-1];
-            a = sp[-2];
-            sp -= 2;
-            result = PyObject_RichCompare(a, b, arg);
-            Py_DECREF(a);
-            Py_DECREF(b);
-            break;
-        case FG_RAW_IS_OP:
-            b = sp[-1];
-            a = sp[-2];
-            sp -= 2;
-            result = Py_NewRef((a == b) ^ arg ? Py_True : Py_False);
-            Py_DECREF(a);
-            Py_DECREF(b);
-            break;
-        case FG_RAW_BINARY_SUBSCR:
-            b = sp[-1];
-            a = sp[-2];
-            sp -= 2;
-            result = PyObject_GetItem(a, b);
-            Py_DECREF(a);
-            Py_DECREF(b);
-            break;
+        case FG_RAW_BINARY_OP: result = binary[arg](sp[-2], sp[-1]); goto took_two;
+        case FG_RAW_COMPARE_OP: result = PyObject_RichCompare(sp[-2], sp[-1], arg); goto took_two;
+        case FG_RAW_IS_OP: result = Py_NewRef((sp[-2] == sp[-1]) ^ arg ? Py_True : Py_False); goto took_two;
+        case FG_RAW_BINARY_SUBSCR: result = PyObject_GetItem(sp[-2], sp[-1]); goto took_two;
         case FG_RAW_STORE_SUBSCR: {
-            PyObject *value = sp[-3];
-            a = sp[-2];
-            b = sp[-1];
+            int failed = PyObject_SetItem(sp[-2], sp[-1], sp[-3]);
             sp -= 3;
-            int failed = PyObject_SetItem(a, b, value);
-            Py_DECREF(value);
-            Py_DECREF(a);
-            Py_DECREF(b);
+            Py_DECREF(sp[0]);
+            Py_DECREF(sp[1]);
+            Py_DECREF(sp[2]);
             if (failed)
                 goto failed;
             continue;
@@ -380,26 +349,10 @@ PyObject *fg_straight_run(const fg_straight *plan, PyObject *function, PyObject 
                 goto failed;
             continue;
         }
-        case FG_RAW_UNARY_NEGATIVE:
-            a = *--sp;
-            result = PyNumber_Negative(a);
-            Py_DECREF(a);
-            break;
-        case FG_RAW_UNARY_POSITIVE:
-            a = *--sp;
-            result = PyNumber_Positive(a);
-            Py_DECREF(a);
-            break;
-        case FG_RAW_UNARY_INVERT:
-            a = *--sp;
-            result = PyNumber_Invert(a);
-            Py_DECREF(a);
-            break;
-        case FG_RAW_LOAD_ATTR:
-            a = *--sp;
-            result = PyObject_GetAttr(a, PyTuple_GET_ITEM(code->co_names, arg));
-            Py_DECREF(a);
-            break;
+        case FG_RAW_UNARY_NEGATIVE: result = PyNumber_Negative(sp[-1]); goto took_one;
+        case FG_RAW_UNARY_POSITIVE: result = PyNumber_Positive(sp[-1]); goto took_one;
+        case FG_RAW_UNARY_INVERT: result = PyNumber_Invert(sp[-1]); goto took_one;
+        case FG_RAW_LOAD_ATTR: result = PyObject_GetAttr(sp[-1], PyTuple_GET_ITEM(code->co_names, arg)); goto took_one;
         case FG_RAW_LOAD_METHOD: {
             PyObject *method = NULL;
             a = sp[-1];
@@ -440,6 +393,15 @@ PyObject *fg_straight_run(const fg_straight *plan, PyObject *function, PyObject 
         case FG_RAW_RETURN_VALUE: result = *--sp; goto leave;
         default: Py_UNREACHABLE();
         }
+        goto give;
+    took_two: /* the left one dies first */
+        sp -= 2;
+        Py_DECREF(sp[0]);
+        Py_DECREF(sp[1]);
+        goto give;
+    took_one:
+        Py_DECREF(*--sp);
+    give:
         if (result == NULL)
             goto failed;
         *sp++ = result;
