@@ -51,6 +51,9 @@ void fg_hook_config_refresh(void)
         fg_hook.recompile_limit = (uint32_t)read_flag(flags, "recompile_limit", fg_hook.recompile_limit);
         fg_hook.strict = read_flag(flags, "strict_errors", fg_hook.strict) != 0;
         fg_hook.compile_under_tracing = read_flag(flags, "compile_under_tracing", fg_hook.compile_under_tracing) != 0;
+        fg_hook.wait_for_compile = read_flag(flags, "wait_for_compile", fg_hook.wait_for_compile) != 0;
+        PyObject *limit = PyDict_GetItemString(flags, "wait_for_compile_limit");
+        fg_hook.wait_for_compile_limit = limit != NULL && PyFloat_CheckExact(limit) ? PyFloat_AS_DOUBLE(limit) : 0.0;
     }
     PyErr_Restore(type, value, traceback);
 }

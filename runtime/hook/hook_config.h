@@ -37,6 +37,8 @@ typedef struct fg_hook_state {
     uint8_t stance;
     uint8_t finalizing;
     uint8_t compile_under_tracing;
+    uint8_t wait_for_compile;         /* a miss waits for another thread's compile of the same site */
+    double wait_for_compile_limit;    /* seconds */
     uint8_t strict;                   /* a failed self-check raises InternalError */
     uint32_t fork_generation;         /* starts at 1; another one in each fork child */
     uint32_t cache_size;              /* default of new sites */
@@ -48,7 +50,7 @@ extern fg_hook_state fg_hook;
 
 #define FG_COUNT(NAME, n) (fg_hook.counters[FG_COUNT_##NAME] += (uint64_t)(n))
 
-/* Read cache_size, recompile_limit, strict_errors and compile_under_tracing from the module framegate.config, if it is there. Called where something is about
+/* Read cache_size, recompile_limit, strict_errors, compile_under_tracing and those of waiting from the module framegate.config, if it is there. Called where something is about
  * to be compiled or is traced, never on a hit. Keeps a pending exception, sets none. */
 void fg_hook_config_refresh(void);
 

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 /* One call through a site.
  *
  *     snapshot ── evaluate ── hit ──► target known? ── yes ──► count, vectorcall
@@ -14,6 +15,7 @@
 
 #include <alloca.h>
 #include <string.h>
+#include <time.h>
 
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -24,6 +26,7 @@ enum {
 };
 
 static fg_compile_fn compile_callback;
+static _Thread_local int compiles_of_thread; /* that are running, nested */
 
 void fg_hook_compile_set(fg_compile_fn compile)
 {
@@ -244,7 +247,9 @@ static fg_status compile_entry(fg_site *site, fg_site_owner *owner, const fg_vie
     /* The fork generation, so that a child whose parent was compiling in another thread is not locked out for ever. */
     uint32_t outer = site->compiling;
     site->compiling = fg_hook.fork_generation;
+    compiles_of_thread++;
     fg_status st = compile_callback(&request, out);
+    compiles_of_thread--;
     site->compiling = outer == fg_hook.fork_generation ? outer : 0;
     if (st == FG_ERR_PYTHON && !PyErr_Occurred())
         st = FG_BUG("a compile callback that says FG_ERR_PYTHON sets an exception");
@@ -329,6 +334,45 @@ static __attribute__((noinline)) fg_outcome dispatch_miss(fg_site_owner *owner, 
     return outcome;
 }
 
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* Another thread compiles here, and the user wants to have what it makes rather than a plain run: look again when it is done. FG_HIT_NONE: it made
+ * nothing for this call, or there was nothing to wait for. */
+static __attribute__((noinline)) fg_hit wait_for_other(fg_site_owner *owner, const fg_view *view, fg_target *spare, PyObject **result)
+{
+    fg_site *site = owner->site;
+    /* A thread that compiles itself (its backend calls gates) waits for nobody: the other one might wait for it. */
+    if (site->compiling != fg_hook.fork_generation || compiles_of_thread > 0)
+        return FG_HIT_NONE;
+    fg_hook_config_refresh();
+    if (!fg_hook.wait_for_compile)
+        return FG_HIT_NONE;
+    fg_hit hit = FG_HIT_NONE;
+    const double end = seconds_now() + fg_hook.wait_for_compile_limit;
+    struct timespec nap = {0, 100 * 1000};
+    fg_site_take(site);
+    while (site->compiling == fg_hook.fork_generation && hit == FG_HIT_NONE) {
+        PyThreadState *thread = PyEval_SaveThread();
+        nanosleep(&nap, NULL);
+        PyEval_RestoreThread(thread);
+        if (nap.tv_nsec < 4 * 1000 * 1000)
+            nap.tv_nsec *= 2;
+        if (PyErr_CheckSignals() < 0)
+            hit = FG_HIT_ERROR;
+        else if (seconds_now() >= end)
+            hit = FG_HIT_PLAIN;
+    }
+    if (hit == FG_HIT_NONE && owner->site == site)
+        hit = evaluate_again(owner, view, spare, result);
+    fg_site_drop(site);
+    return hit;
+}
+
 static fg_outcome outcome_of(fg_hit hit)
 {
     return hit == FG_HIT_DONE ? FG_OUTCOME_HIT : hit == FG_HIT_ERROR ? FG_OUTCOME_ERROR : FG_OUTCOME_PLAIN;
@@ -339,6 +383,8 @@ __attribute__((noinline)) fg_outcome fg_site_dispatch_rest(fg_site_owner *owner,
 {
     if (hit == FG_HIT_AGAIN)
         hit = evaluate_again(owner, view, spare, result);
+    if (hit == FG_HIT_NONE && owner->site != NULL)
+        hit = wait_for_other(owner, view, spare, result);
     fg_outcome outcome = hit == FG_HIT_NONE && owner->site != NULL ? dispatch_miss(owner, view, spare, result) : outcome_of(hit);
     if (spare->func != NULL) {
         Py_CLEAR(spare->func);

@@ -3,7 +3,7 @@
  *            An owner keeps what belongs to a function rather than to the code: run state, compile count, and the targets (function objects
  *            made from an entry's code with the caller's globals and closure).
  * Invariants: an entry is published only if its guards accept the view it was made for. Nothing runs between the last guard and the target.
- *            A site is never waited for: a miss while it compiles is PLAIN.
+ *            A site is not waited for: a miss while it compiles is PLAIN, unless wait_for_compile is on and another thread compiles.
  * Threading: the GIL is held.
  * Ownership: a site is an object that the collector sees: owners count it, it counts its snapshot through its cache and owns a reference to its options.
  *            A backend may hold the gate that has it, so the way gate, site, options or entries, gate must be one that can be collected.

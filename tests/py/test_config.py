@@ -4,7 +4,9 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 
+import framegate
 import pytest
 from framegate import config
 
@@ -129,3 +131,50 @@ def test_describe_names_every_flag():
     text = config.describe()
     assert all(name in text for name in config.flags())
     assert set(config.flags()) <= set(dir(config))
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_miss_waits_for_another_threads_compile_if_asked_to(waits):
+    torch = pytest.importorskip("torch")
+    compiling, go_on, results = threading.Event(), threading.Event(), {}
+
+    def backend(graph, example_inputs):
+        compiling.set()
+        go_on.wait(20)
+        return lambda *args: (torch.full((2,), 7.0),)
+
+    run = framegate.compile(lambda x: x + 1, backend=backend)
+    x = torch.zeros(2)
+    with config.patch(wait_for_compile=waits):
+        first = threading.Thread(target=lambda: results.update(first=run(x).tolist()))
+        first.start()
+        assert compiling.wait(20)
+        second = threading.Thread(target=lambda: results.update(second=run(x).tolist()))
+        second.start()
+        if not waits:
+            second.join(20)
+        go_on.set()
+        first.join(20)
+        second.join(20)
+    assert results == {"first": [7, 7], "second": [7, 7] if waits else [1, 1]}
+    assert framegate.stats()["compiles"] >= 1 and len(framegate.cache_entries(run)) == 1
+
+
+def test_waiting_ends_at_its_limit():
+    torch = pytest.importorskip("torch")
+    compiling, go_on, results = threading.Event(), threading.Event(), {}
+
+    def backend(graph, example_inputs):
+        compiling.set()
+        go_on.wait(20)
+        return lambda *args: (torch.full((2,), 7.0),)
+
+    run = framegate.compile(lambda x: x + 1, backend=backend)
+    with config.patch(wait_for_compile=True, wait_for_compile_limit=0.05):
+        first = threading.Thread(target=lambda: run(torch.zeros(2)))
+        first.start()
+        assert compiling.wait(20)
+        results["second"] = run(torch.zeros(2)).tolist()
+        go_on.set()
+        first.join(20)
+    assert results == {"second": [1, 1]}
