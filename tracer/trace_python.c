@@ -192,8 +192,9 @@ int fg_py_pure_module(PyObject *callable)
     }
     const char *method = ((PyCFunctionObject *)callable)->m_ml->ml_name;
     if (strcmp(name, "math") == 0)
-        return strcmp(method, "fsum") && strcmp(method, "prod") && strcmp(method, "dist") && strcmp(method, "sumprod") &&
-               strcmp(method, "factorial") && strcmp(method, "comb") && strcmp(method, "perm");
+        return strcmp(method, "fsum") != 0 && strcmp(method, "prod") != 0 && strcmp(method, "dist") != 0 &&
+               strcmp(method, "sumprod") != 0 && strcmp(method, "factorial") != 0 && strcmp(method, "comb") != 0 &&
+               strcmp(method, "perm") != 0;
     return strcmp(name, "_operator") == 0 ? 2 : 0;
 }
 

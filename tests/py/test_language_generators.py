@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 import traceback
 
-import pytest
-
 import framegate
+import pytest
 from framegate import config
+
 
 # fmt: off
 def count(n):

@@ -11,10 +11,9 @@ import traceback
 import warnings
 import weakref
 
+import framegate
 import numpy as np
 import pytest
-
-import framegate
 from framegate import _core
 
 pytestmark = pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="other versions run such code by the interpreter")
