@@ -171,15 +171,14 @@ def deterministic_and_precision_flags():
         yield (fn,)
         torch.set_num_threads(1)
         yield (fn,)
-        torch.backends.cudnn.benchmark = True
-        yield (fn,)
+        with torch.backends.cudnn.flags(benchmark=True):
+            yield (fn,)
         with torch.autograd.set_detect_anomaly(True):
             yield (fn,)
     finally:
         torch.use_deterministic_algorithms(False)
         torch.set_float32_matmul_precision("highest")
         torch.set_num_threads(before)
-        torch.backends.cudnn.benchmark = False
     yield (fn,)
 
 
