@@ -12,9 +12,7 @@
 #include "guards/guard_memo.h"
 #include "guards/guard_bodies.h"
 #include "guards/guard_read.h"
-#include <structmember.h>
 
-#define WAIT_MAX 4096
 #define LASTING 64 /* hits after which a record is thought to have lasted */
 
 typedef struct recorder {
@@ -161,10 +159,7 @@ static fg_proof prove_fact(recorder *r, const fg_insn *in, PyObject *v, int stea
     case FG_PI_FACT_PRESENT:
     case FG_PI_FACT_NOT_NONE:
     case FG_PI_FACT_ID: return FG_PROOF_OBJECT; /* the address alone */
-    case FG_PI_FACT_TYPE:
-        if (steady && !(Py_TYPE(v)->tp_flags & Py_TPFLAGS_HEAPTYPE) && !PyModule_Check(v))
-            return FG_PROOF_OBJECT;
-        return prove_field(r, &v->ob_type);
+    case FG_PI_FACT_TYPE: return fg_words_type(&r->words, v, steady, 1);
     case FG_PI_FACT_CONST:
         return (const void *)v == in->leaf.p ? FG_PROOF_OBJECT : prove_value(r, v, steady); /* the entry keeps its constant */
     case FG_PI_FACT_FLOAT_NAN:
@@ -215,29 +210,21 @@ static int accessor_of(fg_pi op, int *found)
     }
 }
 
+/* Conditions that can be put into words; those on exact ndarrays are FACT_NUMPY besides. */
+#define MEMO_FACTS(F)                                                                                                                 \
+    F(PRESENT)                                                                                                                        \
+    F(NOT_NONE) F(ID) F(TYPE) F(CONST) F(SUBTYPE) F(NO_SUBTYPE) F(TRUTH) F(LENGTH) F(DICT_HAS) F(DICT_LACKS) F(DICT_KEYS) F(ATTR_HAS) \
+        F(ATTR_LACKS) F(FLOAT_NAN) F(INT_RANGE) F(TENSOR)
+
 int fg_memo_takes(fg_pi op)
 {
     int found, acc = accessor_of(op, &found);
     if (acc >= 0)
         return takes_accessor((fg_accessor)acc);
     switch (op) {
-    case FG_PI_FACT_PRESENT:
-    case FG_PI_FACT_NOT_NONE:
-    case FG_PI_FACT_ID:
-    case FG_PI_FACT_TYPE:
-    case FG_PI_FACT_CONST:
-    case FG_PI_FACT_SUBTYPE:
-    case FG_PI_FACT_NO_SUBTYPE:
-    case FG_PI_FACT_TRUTH:
-    case FG_PI_FACT_LENGTH:
-    case FG_PI_FACT_DICT_HAS:
-    case FG_PI_FACT_DICT_LACKS:
-    case FG_PI_FACT_DICT_KEYS:
-    case FG_PI_FACT_ATTR_HAS:
-    case FG_PI_FACT_ATTR_LACKS:
-    case FG_PI_FACT_FLOAT_NAN:
-    case FG_PI_FACT_INT_RANGE:
-    case FG_PI_FACT_TENSOR:
+#define CASE(NAME) case FG_PI_FACT_##NAME:
+        MEMO_FACTS(CASE)
+#undef CASE
     case FG_PI_FACT_NUMPY: return 1;
     default: return 0;
     }
@@ -249,23 +236,7 @@ static int fact_holds(const fg_insn *in, PyObject *v)
     switch ((fg_pi)in->op) {
 #define CASE(NAME) \
     case FG_PI_FACT_##NAME: return fg_check_##NAME(v, &in->leaf);
-        CASE(PRESENT)
-        CASE(NOT_NONE)
-        CASE(ID)
-        CASE(TYPE)
-        CASE(CONST)
-        CASE(SUBTYPE)
-        CASE(NO_SUBTYPE)
-        CASE(TRUTH)
-        CASE(LENGTH)
-        CASE(DICT_HAS)
-        CASE(DICT_LACKS)
-        CASE(DICT_KEYS)
-        CASE(ATTR_HAS)
-        CASE(ATTR_LACKS)
-        CASE(FLOAT_NAN)
-        CASE(INT_RANGE)
-        CASE(TENSOR)
+        MEMO_FACTS(CASE)
 #undef CASE
     case FG_PI_FACT_NUMPY: return fg_check_TENSOR(v, &in->leaf);
     default: return 0;
@@ -305,8 +276,7 @@ static int record_one(recorder *r, const fg_insn *in)
     r->outs[r->n_outs++] = (fg_memo_reg){in->dst, value};
     if (in->leaf.hi == 0)
         return 1;
-    if (proof != FG_PROOF_STEADY || (Py_TYPE(value)->tp_flags & Py_TPFLAGS_HEAPTYPE) || PyModule_Check(value))
-        fg_words_add(&r->words, &value->ob_type);
+    fg_words_type(&r->words, value, proof == FG_PROOF_STEADY, 1);
     return (intptr_t)Py_TYPE(value) == (intptr_t)in->leaf.hi;
 }
 

@@ -1,8 +1,8 @@
 /* How much C stack this thread has left.
  *
  * The bounds of a thread's stack do not change, so they are asked for once a thread; after that the answer is one thread-local read and a
- * subtraction, and as long as no other thread asks, fg_thread_is_ordinary does without even that. Code that runs on a stack of its own (a coroutine library) is outside the bounds: nothing is known there, and the answer is
- * the largest number.
+ * subtraction, and as long as no other thread asks, fg_thread_is_ordinary does without even that. Code that runs on a stack of its own (a
+ * coroutine library) is outside the bounds: nothing is known there, and the answer is the largest number.
  */
 #define _GNU_SOURCE
 #include "runtime/cpython/frame.h"

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 /* One call through a site.
  *
  *     snapshot ── evaluate ── hit ──► target known? ── yes ──► count, vectorcall
@@ -9,6 +8,7 @@
  *
  * The hit path, and the rules for changing it, are in hook_hit.h.
  */
+#define _GNU_SOURCE
 #include "runtime/base/alloc.h"
 #include "runtime/base/log.h"
 #include "runtime/hook/hook_hit.h"

@@ -187,7 +187,7 @@ static PyObject **unpack(PyObject *seq, int n, PyObject **sp)
     PyObject **items = PyTuple_CheckExact(seq)  ? ((PyTupleObject *)seq)->ob_item
                        : PyList_CheckExact(seq) ? ((PyListObject *)seq)->ob_item
                                                 : NULL;
-    if ((!PyTuple_CheckExact(seq) && !PyList_CheckExact(seq)) || Py_SIZE(seq) != n)
+    if (items == NULL || Py_SIZE(seq) != n)
         return unpack_iterable(seq, n, sp);
     for (int i = n; i-- > 0;)
         *sp++ = Py_NewRef(items[i]);
