@@ -70,10 +70,6 @@ void fg_program_free(fg_program *program)
         fg_free(program->entries[i].outputs);
     for (uint32_t i = 0; i < program->n_memos; i++)
         fg_memo_free(program->memos[i]);
-    for (uint32_t i = 0; i < program->n_code; i++) {
-        if (program->code[i].op == FG_PI_DISTINCT_MANY)
-            fg_free(((fg_relation *)program->code[i].leaf.p)->last);
-    }
     for (uint32_t i = 0; i < program->n_blocks; i++)
         fg_free(program->blocks[i]);
     fg_free(program->memos);
@@ -98,11 +94,6 @@ size_t fg_program_nbytes(const fg_program *program)
                   program->cap_blocks * sizeof *program->blocks + program->cap_memos * sizeof *program->memos + program->n_regs;
     for (uint32_t i = 0; i < program->n_memos; i++)
         size += fg_memo_nbytes(program->memos[i]);
-    for (uint32_t i = 0; i < program->n_code; i++) {
-        const fg_relation *relation = program->code[i].leaf.p;
-        if (program->code[i].op == FG_PI_DISTINCT_MANY && relation->last != NULL)
-            size += relation->n * sizeof *relation->last;
-    }
     for (uint32_t i = 0; i < program->n_entries; i++)
         size += program->entries[i].n_outputs * sizeof *program->entries[i].outputs;
     return size;

@@ -371,20 +371,23 @@ fail:
 
 static fg_status emit_relation(fg_build *b, fg_mfact *fact)
 {
-    size_t n = (size_t)fact->leaf.lo, nbytes = sizeof(fg_relation) + n * sizeof(fg_node) + n * sizeof(void *) + sizeof(void *);
+    /* One block: the relation with its ids, then its adaptors, then room for the last answer. */
+    size_t n = (size_t)fact->leaf.lo, many = fact->kind == FG_GUARD_DISTINCT && n >= DISTINCT_MANY;
+    size_t pointers_at = (sizeof(fg_relation) + n * sizeof(fg_node) + sizeof(void *) - 1) / sizeof(void *) * sizeof(void *);
+    size_t nbytes = pointers_at + (many ? 2 : 1) * n * sizeof(void *);
     fg_relation *relation = fg_calloc(1, nbytes);
     fg_status st = keep_block(b, relation, nbytes);
     if (st != FG_OK)
         return st;
     relation->n = (uint32_t)n;
-    size_t adaptors_at = (sizeof(fg_relation) + n * sizeof(fg_node) + sizeof(void *) - 1) / sizeof(void *) * sizeof(void *);
-    relation->adaptors = (const fg_tensor_adaptor **)((char *)relation + adaptors_at);
+    relation->adaptors = (const fg_tensor_adaptor **)((char *)relation + pointers_at);
+    relation->last = many ? (PyObject **)relation->adaptors + n : NULL;
     memcpy(relation->adaptors, fact->adaptors, n * sizeof *fact->adaptors);
     for (size_t i = 0; i < n; i++)
         relation->ids[i] = (fg_node)b->nodes[fact->ids[i]].reg;
     fg_pi op = fact->kind == FG_GUARD_SAME ? FG_PI_FACT_SAME : FG_PI_FACT_STORAGE_DISTINCT;
     if (fact->kind == FG_GUARD_DISTINCT)
-        op = n >= DISTINCT_MANY ? FG_PI_DISTINCT_MANY : FG_PI_FACT_DISTINCT;
+        op = many ? FG_PI_DISTINCT_MANY : FG_PI_FACT_DISTINCT;
     return emit(b, op, 0, 0, fact->asked, (fg_leaf){.p = relation});
 }
 

@@ -159,7 +159,7 @@ static __attribute__((noinline)) fg_find lookup_find(const fg_lookup *lookup, Py
 #define FEW 4
 static __attribute__((noinline)) int distinct_again(fg_relation *relation, PyObject *const *regs)
 {
-    PyObject **last = relation->last;
+    PyObject **last = relation->has_last ? relation->last : NULL;
     uint32_t n = relation->n, changed[FEW], n_changed = 0;
 
     for (uint32_t i = 0; last != NULL && i < n; i++) {
@@ -174,10 +174,9 @@ static __attribute__((noinline)) int distinct_again(fg_relation *relation, PyObj
         int distinct = fg_check_DISTINCT(regs, relation->ids, n, NULL);
         if (distinct != 1)
             return distinct;
-        if (relation->last == NULL)
-            relation->last = fg_malloc(n * sizeof *last); /* without it the next time is like this one */
-        for (uint32_t i = 0; relation->last != NULL && i < n; i++)
+        for (uint32_t i = 0; i < n; i++)
             relation->last[i] = regs[relation->ids[i]];
+        relation->has_last = 1;
         return 1;
     }
     for (uint32_t k = 0; k < n_changed; k++) {

@@ -94,7 +94,8 @@ typedef struct fg_table {
 
 typedef struct fg_relation {
     uint32_t n;
-    PyObject **last; /* n, for DISTINCT of many: addresses that were distinct the last time, only compared; NULL: none yet */
+    uint8_t has_last;
+    PyObject **last;                    /* n, for DISTINCT of many: addresses that were distinct the last time, only compared */
     const fg_tensor_adaptor **adaptors; /* n, for STORAGE_DISTINCT */
     fg_node ids[];                      /* registers */
 } fg_relation;

@@ -211,10 +211,11 @@ static int accessor_of(fg_pi op, int *found)
 }
 
 /* Conditions that can be put into words; those on exact ndarrays are FACT_NUMPY besides. */
-#define MEMO_FACTS(F)                                                                                                                 \
-    F(PRESENT)                                                                                                                        \
-    F(NOT_NONE) F(ID) F(TYPE) F(CONST) F(SUBTYPE) F(NO_SUBTYPE) F(TRUTH) F(LENGTH) F(DICT_HAS) F(DICT_LACKS) F(DICT_KEYS) F(ATTR_HAS) \
-        F(ATTR_LACKS) F(FLOAT_NAN) F(INT_RANGE) F(TENSOR)
+/* clang-format off */
+#define MEMO_FACTS(F) \
+    F(PRESENT) F(NOT_NONE) F(ID) F(TYPE) F(CONST) F(SUBTYPE) F(NO_SUBTYPE) F(TRUTH) F(LENGTH) \
+    F(DICT_HAS) F(DICT_LACKS) F(DICT_KEYS) F(ATTR_HAS) F(ATTR_LACKS) F(FLOAT_NAN) F(INT_RANGE) F(TENSOR)
+/* clang-format on */
 
 int fg_memo_takes(fg_pi op)
 {

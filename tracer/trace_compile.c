@@ -11,6 +11,7 @@
 #include "codegen/graph.h"
 #include "codegen/partition.h"
 #include "runtime/base/alloc.h"
+#include "runtime/base/clock.h"
 #include "tracer/infer_torch.h"
 #include "tracer/resume_chain.h"
 #include "tracer/trace_python.h"
@@ -22,13 +23,6 @@ enum {
     TRACE_BUDGET = 1000000, /* instructions and comparisons of one trace */
     MAX_TOO_LONG = 2        /* traces of one function and its segments that may be given up as too long before it runs plain for good */
 };
-
-static double seconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* --- the package's Python parts that the tracer calls */
 
@@ -392,7 +386,7 @@ static fg_status compile_in(fg_trace *t, fg_compile_request *request, const fg_r
 {
     fg_status st;
     bool broke = false;
-    double start = seconds_now();
+    double start = fg_seconds();
     PyObject *slot_names = PyTuple_GetSlice(request->code->co_localsplusnames, 0, t->view->n_slots),
              *free_names = PyCode_GetFreevars(request->code);
     if (slot_names == NULL || free_names == NULL) {
@@ -429,7 +423,7 @@ static fg_status compile_in(fg_trace *t, fg_compile_request *request, const fg_r
         }
     }
     FG_TRY(make_entry(t, request, point, out));
-    FG_TRY(log_entry(request, *out, seconds_now() - start));
+    FG_TRY(log_entry(request, *out, fg_seconds() - start));
     return FG_OK;
 fail:
     if (*out != NULL) {

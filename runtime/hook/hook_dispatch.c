@@ -10,6 +10,7 @@
  */
 #define _GNU_SOURCE
 #include "runtime/base/alloc.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/log.h"
 #include "runtime/hook/hook_hit.h"
 
@@ -334,13 +335,6 @@ static __attribute__((noinline)) fg_outcome dispatch_miss(fg_site_owner *owner, 
     return outcome;
 }
 
-static double seconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 /* Another thread compiles here, and the user wants to have what it makes rather than a plain run: look again when it is done. FG_HIT_NONE: it made
  * nothing for this call, or there was nothing to wait for. */
 static __attribute__((noinline)) fg_hit wait_for_other(fg_site_owner *owner, const fg_view *view, fg_target *spare, PyObject **result)
@@ -353,7 +347,7 @@ static __attribute__((noinline)) fg_hit wait_for_other(fg_site_owner *owner, con
     if (!fg_hook.wait_for_compile)
         return FG_HIT_NONE;
     fg_hit hit = FG_HIT_NONE;
-    const double end = seconds_now() + fg_hook.wait_for_compile_limit;
+    const double end = fg_seconds() + fg_hook.wait_for_compile_limit;
     struct timespec nap = {0, 100 * 1000};
     fg_site_take(site);
     while (site->compiling == fg_hook.fork_generation && hit == FG_HIT_NONE) {
@@ -364,7 +358,7 @@ static __attribute__((noinline)) fg_hit wait_for_other(fg_site_owner *owner, con
             nap.tv_nsec *= 2;
         if (PyErr_CheckSignals() < 0)
             hit = FG_HIT_ERROR;
-        else if (seconds_now() >= end)
+        else if (fg_seconds() >= end)
             hit = FG_HIT_PLAIN;
     }
     if (hit == FG_HIT_NONE && owner->site == site)

@@ -1,0 +1,12 @@
+/* The monotonic clock. */
+#define _GNU_SOURCE
+#include "runtime/base/clock.h"
+
+#include <time.h>
+
+double fg_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
