@@ -8,53 +8,20 @@ from typing import Any
 from framegate import _compile, _core
 
 
-class GuardTree:
+class GuardTree(_core.Guards):
     """The guards of one entry, or a tree read from text. ``str()`` prints it, each leaf with the user's line that asked for it; ``len()`` is the number of guards.
 
     Checking needs the function whose calls the guards are about: it comes with the entry; a tree from text gets it by `bind`.
     """
 
-    __slots__ = ("_function", "_native")
-
-    def __init__(self, native: Any, function: Any = None) -> None:
-        self._native = native
-        self._function = function
-
-    def __str__(self) -> str:
-        return str(self._native)
+    __slots__ = ()
 
     def __repr__(self) -> str:
         return f"<GuardTree with {len(self)} guards>"
 
-    def __len__(self) -> int:
-        return len(self._native)
-
     def bind(self, fn: Callable[..., Any]) -> GuardTree:
-        """The same guards for calls of this function (plain or compiled)."""
-        gate = _compile.find_gate(fn)
-        return GuardTree(self._native, gate.__wrapped__ if gate is not None else fn)
-
-    def _bound(self) -> Any:
-        if self._function is None:
-            raise ValueError("this guard tree was read from text and knows no function; use tree.bind(fn).check(...)")
-        return self._function
-
-    def check(self, *args: Any, **kwargs: Any) -> bool:
-        """Do all guards hold for a call with these arguments? Arguments that do not fit the function's parameters give False."""
-        return bool(_core.guards_check(self._native, self._bound(), args, kwargs))
-
-    def explain(self, *args: Any, **kwargs: Any) -> list[str]:
-        """The conditions that fail for a call with these arguments, each with the value seen and the user's line; empty if all hold."""
-        return list(_core.guards_explain(self._native, self._bound(), args, kwargs))
-
-    def to_text(self) -> str:
-        """The exact text form. An object's identity is written ``module:qualname`` where that names it, else as one that never matches."""
-        return str(self._native.to_text())
-
-    @classmethod
-    def from_text(cls, text: str, resolve: Callable[[str], Any] | None = None) -> GuardTree:
-        """Read a text form. ``resolve(name)`` supplies the objects of identities; without it, or where it raises LookupError, they never match. ValueError for bad text."""
-        return cls(_core.guards_from_text(text, resolve))
+        """The same guards for calls of this function (plain or compiled). TypeError for what is not a Python function."""
+        return GuardTree(self, _compile.find_gate(fn) or fn)
 
 
 class CacheEntry:
@@ -64,7 +31,7 @@ class CacheEntry:
 
     def __init__(self, entry: Any, gate: Any) -> None:
         self._entry = entry
-        self.guards = GuardTree(_core.entry_guards(entry), gate.__wrapped__)
+        self.guards = GuardTree(entry, gate)
 
     @property
     def compile_id(self) -> str:

@@ -19,6 +19,10 @@ typedef enum fg_status {
 #define FG_STEALS
 #define FG_OWNED
 
+/* What nearly always is, or nearly never, where the compiler's own order of the branches was measured to cost. */
+#define FG_LIKELY(x) __builtin_expect(!!(x), 1)
+#define FG_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
 /* Leave the enclosing function through its `fail:` label. Needs a local `fg_status st`. */
 #define FG_TRY(expr)                \
     do {                            \

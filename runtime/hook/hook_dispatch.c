@@ -18,9 +18,6 @@
 #include <string.h>
 #include <time.h>
 
-#define LIKELY(x) __builtin_expect(!!(x), 1)
-#define UNLIKELY(x) __builtin_expect(!!(x), 0)
-
 enum {
     STACK_INPUTS = 2048, /* by alloca; beyond it from the heap */
     MAX_ROUNDS = 4       /* evaluations of one call: a target to make, an entry that dies under us, … */
@@ -390,7 +387,7 @@ fg_outcome fg_site_dispatch(fg_site_owner *owner, const fg_view *view, PyObject 
 {
     fg_target spare;
     fg_hit hit = fg_site_hit(owner, view, &spare, result);
-    return LIKELY(hit == FG_HIT_DONE) ? FG_OUTCOME_HIT : fg_site_dispatch_rest(owner, view, hit, &spare, result);
+    return FG_LIKELY(hit == FG_HIT_DONE) ? FG_OUTCOME_HIT : fg_site_dispatch_rest(owner, view, hit, &spare, result);
 }
 
 fg_status fg_site_find(fg_site *site, const fg_view *view, fg_entry **out)

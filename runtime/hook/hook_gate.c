@@ -9,9 +9,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#define LIKELY(x) __builtin_expect(!!(x), 1)
-#define UNLIKELY(x) __builtin_expect(!!(x), 0)
-
 enum { FEW_SLOTS = 16, STACK_RESERVE = 96 * 1024 };
 
 static fg_gate *gate_of(PyObject *self)
@@ -134,25 +131,25 @@ static __attribute__((noinline)) enum thread_says ask_thread(void)
 static PyObject *gate_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     fg_gate *gate = gate_of(self);
-    if (UNLIKELY(!fg_thread_is_ordinary(STACK_RESERVE))) {
+    if (FG_UNLIKELY(!fg_thread_is_ordinary(STACK_RESERVE))) {
         enum thread_says says = ask_thread();
         if (says != CALL_GOES_ON)
             return says == CALL_RUNS_PLAIN ? run_plain(gate, args, nargsf, kwnames) : stack_exhausted(gate);
     }
-    if (UNLIKELY(fg_hook.plain | gate->owner.state) && (fg_hook.plain || gate->owner.state == FG_RUN_DISABLED))
+    if (FG_UNLIKELY(fg_hook.plain | gate->owner.state) && (fg_hook.plain || gate->owner.state == FG_RUN_DISABLED))
         return run_plain(gate, args, nargsf, kwnames);
-    if (UNLIKELY((PyObject *)gate->code != ((PyFunctionObject *)gate->func)->func_code) && !prepare_call(gate))
+    if (FG_UNLIKELY((PyObject *)gate->code != ((PyFunctionObject *)gate->func)->func_code) && !prepare_call(gate))
         return run_plain(gate, args, nargsf, kwnames);
-    if (UNLIKELY(gate->always_plain))
+    if (FG_UNLIKELY(gate->always_plain))
         return run_plain(gate, args, nargsf, kwnames);
-    if (UNLIKELY(kwnames != NULL) || UNLIKELY(PyVectorcall_NARGS(nargsf) != gate->n_exact))
+    if (FG_UNLIKELY(kwnames != NULL) || FG_UNLIKELY(PyVectorcall_NARGS(nargsf) != gate->n_exact))
         return call_bound(gate, args, nargsf, kwnames);
     fg_view view;
     fg_target spare;
     PyObject *result = NULL;
     make_view(&view, gate, args, gate->n_exact);
     fg_hit hit = fg_site_hit(&gate->owner, &view, &spare, &result);
-    if (LIKELY(hit == FG_HIT_DONE))
+    if (FG_LIKELY(hit == FG_HIT_DONE))
         return result;
     if (fg_site_dispatch_rest(&gate->owner, &view, hit, &spare, &result) == FG_OUTCOME_PLAIN)
         return run_plain(gate, args, nargsf, kwnames);

@@ -16,9 +16,6 @@
 
 #include "runtime/hook/hook_site.h"
 
-#define FG_HIT_LIKELY(x) __builtin_expect(!!(x), 1)
-#define FG_HIT_UNLIKELY(x) __builtin_expect(!!(x), 0)
-
 enum { FG_HIT_FEW_INPUTS = 12 }; /* in the frame of the hit path */
 
 typedef enum fg_hit { FG_HIT_DONE, FG_HIT_AGAIN, FG_HIT_NONE, FG_HIT_PLAIN, FG_HIT_ERROR } fg_hit;
@@ -35,7 +32,7 @@ fg_outcome fg_site_dispatch_rest(fg_site_owner *owner, const fg_view *view, fg_h
 static inline PyObject *fg_hit_target(const fg_site_owner *owner, const fg_view *view, const fg_entry *entry, uint32_t winner,
                                       const fg_target *spare, fg_lend *lend)
 {
-    if (FG_HIT_LIKELY(winner < owner->n_targets) && FG_HIT_LIKELY(owner->targets[winner].uid == entry->uid)) {
+    if (FG_LIKELY(winner < owner->n_targets) && FG_LIKELY(owner->targets[winner].uid == entry->uid)) {
         PyObject *func = owner->targets[winner].func;
         /* A gate has one function; a segment is run for any, one at a time. */
         if (!owner->shared || (*lend = fg_target_lend(func, view)) != FG_LEND_TAKEN)
@@ -51,25 +48,25 @@ static inline __attribute__((always_inline)) fg_hit fg_hit_evaluate(fg_site_owne
 {
     fg_eval eval = {0};
     fg_eval_result what = fg_program_eval(snapshot->program, view, snapshot->n > 1 ? snapshot->order : NULL, usable, inputs, &eval);
-    if (FG_HIT_UNLIKELY(what != FG_EVAL_HIT)) {
+    if (FG_UNLIKELY(what != FG_EVAL_HIT)) {
         if (what == FG_EVAL_BUSY)
             FG_COUNT(BUSY, 1);
         return what == FG_EVAL_MISS ? FG_HIT_NONE : what == FG_EVAL_BUSY ? FG_HIT_PLAIN : FG_HIT_ERROR;
     }
     fg_entry *entry = (fg_entry *)snapshot->entries[eval.winner];
-    if (FG_HIT_UNLIKELY(!fg_cache_entry_is_valid(&entry->link))) {
+    if (FG_UNLIKELY(!fg_cache_entry_is_valid(&entry->link))) {
         fg_eval_release(&eval);
         return FG_HIT_AGAIN;
     }
     fg_lend lend = FG_LEND_TAKEN;
     PyObject *target = fg_hit_target(owner, view, entry, eval.winner, spare, &lend);
-    if (FG_HIT_UNLIKELY(target == NULL)) {
+    if (FG_UNLIKELY(target == NULL)) {
         fg_hit made = fg_hit_make_target(owner, view, entry, eval.winner, spare);
         if (eval.held != NULL)
             fg_eval_release(&eval);
         return made;
     }
-    if (FG_HIT_UNLIKELY(fg_cache_touch(&owner->site->cache, &entry->link)))
+    if (FG_UNLIKELY(fg_cache_touch(&owner->site->cache, &entry->link)))
         fg_cache_order_touch(snapshot, eval.winner);
     entry->hits++;
     /* The target may be replaced in the owner's table while it runs. */
@@ -83,15 +80,15 @@ static inline __attribute__((always_inline)) fg_hit fg_hit_evaluate(fg_site_owne
         /* The snapshot is not needed any more; but if ours is its last count, dropping it frees entries, which must wait until the target took
          * its inputs. */
         int last = fg_load_relaxed(&snapshot->count) == 1;
-        if (FG_HIT_LIKELY(!last))
+        if (FG_LIKELY(!last))
             fg_cache_snapshot_release_locked(snapshot);
         *result = ((PyFunctionObject *)target)->vectorcall(target, inputs, eval.n_inputs | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
-        if (FG_HIT_UNLIKELY(last))
+        if (FG_UNLIKELY(last))
             fg_cache_snapshot_release_locked(snapshot);
     }
-    if (FG_HIT_UNLIKELY(eval.held != NULL))
+    if (FG_UNLIKELY(eval.held != NULL))
         fg_eval_release(&eval);
-    if (FG_HIT_UNLIKELY(lend == FG_LEND_LENT))
+    if (FG_UNLIKELY(lend == FG_LEND_LENT))
         fg_target_returned(owner, target);
     Py_DECREF(target);
     return FG_HIT_DONE;
@@ -103,17 +100,17 @@ static inline __attribute__((always_inline)) fg_hit fg_site_hit(fg_site_owner *o
 {
     fg_cache_snapshot *snapshot = fg_cache_snapshot_peek(&owner->site->cache);
     *spare = (fg_target){0, NULL};
-    if (FG_HIT_UNLIKELY(snapshot == NULL))
+    if (FG_UNLIKELY(snapshot == NULL))
         return FG_HIT_NONE;
     fg_hit hit;
     fg_cache_snapshot_retain_locked(snapshot);
-    if (FG_HIT_LIKELY(fg_program_max_inputs(snapshot->program) <= FG_HIT_FEW_INPUTS)) {
+    if (FG_LIKELY(fg_program_max_inputs(snapshot->program) <= FG_HIT_FEW_INPUTS)) {
         PyObject *inputs[FG_HIT_FEW_INPUTS + 1];
         hit = fg_hit_evaluate(owner, snapshot, view, NULL, inputs + 1, spare, result);
     } else {
         hit = fg_hit_evaluate_large(owner, snapshot, view, NULL, spare, result);
     }
-    if (FG_HIT_UNLIKELY(hit != FG_HIT_DONE))
+    if (FG_UNLIKELY(hit != FG_HIT_DONE))
         fg_cache_snapshot_release_locked(snapshot);
     return hit;
 }

@@ -231,8 +231,7 @@ fg_status fg_hook_module_init(PyObject *module)
 {
     fg_status st = FG_OK;
     if (PyModule_AddType(module, &fg_gate_type) < 0 || PyModule_AddType(module, &fg_entry_object_type) < 0 ||
-        PyModule_AddType(module, &fg_guards_object_type) < 0 || PyModule_AddFunctions(module, functions) < 0 ||
-        PyModule_AddFunctions(module, fg_guards_functions) < 0)
+        PyModule_AddType(module, &fg_guards_object_type) < 0 || PyModule_AddFunctions(module, functions) < 0)
         return FG_ERR_PYTHON;
     FG_TRY(fg_site_type_init());
     FG_TRY(register_exit());

@@ -14,6 +14,5 @@ fg_status fg_hook_module_init(PyObject *module);
 
 /* hook_guards.c: framegate._core.Guards, the description of an entry or of a text. */
 extern PyTypeObject fg_guards_object_type;
-extern PyMethodDef fg_guards_functions[];
 
 #endif

@@ -252,8 +252,8 @@ static const script scripts[] = {
      "assert g('s') == ('compiled', 's') and len(log) == 2\n"
      "e = entries(g); assert [x.hits for x in e] == [1, 2] and e[0].compile_id.endswith('/1') and e[0].valid and e[0].code is TARGET\n"
      "assert gate_find(g, 5) == e[1] and gate_find(g, 1.5) is None\n"
-     "assert guards_check(entry_guards(e[1]), g, (5,)) is True and guards_check(entry_guards(e[1]), g, ()) is False\n"
-     "assert guards_explain(entry_guards(e[1]), g, ('s',)) == ['another type'] and len(entry_guards(e[1])) == 1\n"},
+     "t = Guards(e[1], g); assert t.check(5) is True and t.check() is False and t.check(x=5) is True and t.check(y=5) is False\n"
+     "assert t.explain('s') == ['another type'] and len(t) == 1 and Guards(t, g).check(5)\n"},
     {"gates of one code and options share entries",
      "log.clear(); f = fresh(); b = object(); g, h = gate_new(f, {'backend': b}), gate_new(f, {'backend': b, 'recompile_limit': 3})\n"
      "g(1); h(1); assert len(log) == 1\n"

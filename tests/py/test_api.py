@@ -3,6 +3,7 @@
 import asyncio
 import copy
 import functools
+import gc
 import inspect
 import io
 import operator
@@ -509,6 +510,59 @@ def test_entries_guards_and_why():
     assert back.bind(c).check(x, 2)
     assert entry.compile_id in framegate.why(c)(x, 2) and "would hit" in framegate.why(c)(x, 2)
     assert "would not hit" in framegate.why(c)("a", 2)
+
+
+@needs_tracer
+def test_a_guard_tree_binds_calls_as_its_function_does():
+    def f(x, k=2, *rest, n=1, **more):
+        return x + k + n
+
+    c = framegate.compile(f)
+    x = np.ones(3)
+    c(x, 2)
+    tree = framegate.cache_entries(c)[0].guards
+    for args, kwargs in [((x,), {}), ((x, 2), {}), ((), {"x": x}), ((x,), {"k": 2, "n": 1})]:
+        assert tree.check(*args, **kwargs) and tree.explain(*args, **kwargs) == []
+    for args, kwargs in [((x, 2.5), {}), ((x,), {"n": "1"}), ((), {"k": 2}), ((x,), {"x": x})]:
+        assert not tree.check(*args, **kwargs) and tree.explain(*args, **kwargs)
+    f.__defaults__ = ("two",)
+    assert not tree.check(x) and tree.check(x, 2)
+
+
+@needs_tracer
+def test_a_guard_tree_follows_its_functions_code():
+    def f(x):
+        return x + 1
+
+    def g(x, y):
+        return y
+
+    c = framegate.compile(f)
+    c(np.ones(3))
+    tree = framegate.cache_entries(c)[0].guards
+    assert tree.check(np.ones(3)) and not tree.check(np.ones(3), 1)
+    f.__code__ = g.__code__
+    assert not tree.check(np.ones(3)) and tree.check(np.ones(3), 1)
+
+
+@needs_tracer
+def test_a_guard_tree_outlives_what_it_came_from():
+    def f(x):
+        return x + 1
+
+    c = framegate.compile(f)
+    c(np.ones(3))
+    tree = framegate.cache_entries(c)[0].guards
+    text = framegate.GuardTree.from_text(tree.to_text())
+    bound = text.bind(f).bind(c)
+    framegate.reset()
+    del c, f, text
+    gc.collect()
+    assert tree.check(np.ones(3)) and bound.check(np.ones(3)) and not bound.check("a")
+    with pytest.raises(TypeError, match="Python function"):
+        bound.bind(len)
+    with pytest.raises(TypeError):
+        framegate.GuardTree(1, test_a_guard_tree_outlives_what_it_came_from)
 
 
 @needs_tracer
