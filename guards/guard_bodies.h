@@ -22,6 +22,7 @@ typedef struct fg_why {
 FG_NEW PyObject *fg_value_brief(PyObject *value); /* short description of a value without running its class's code */
 #define FG_WHY , fg_why *why __attribute__((unused))
 #define FG_SEEN(...) (why->seen == NULL ? (void)(why->seen = PyUnicode_FromFormat(__VA_ARGS__)) : (void)0)
+#define FG_SEEN_TEXT(TEXT) (why->seen == NULL ? (void)(why->seen = (TEXT)) : (void)0)
 #define FG_SEEN_VALUE(VALUE) (why->seen == NULL ? (void)(why->seen = fg_value_brief(VALUE)) : (void)0)
 #define FG_BODY(NAME) static int fg_explain_##NAME(PyObject *v, const fg_leaf *k FG_WHY)
 #define FG_LONG_BODY FG_BODY
@@ -30,6 +31,7 @@ FG_NEW PyObject *fg_value_brief(PyObject *value); /* short description of a valu
 #else
 #define FG_WHY
 #define FG_SEEN(...) ((void)0)
+#define FG_SEEN_TEXT(TEXT) ((void)0)
 #define FG_SEEN_VALUE(VALUE) ((void)0)
 #define FG_BODY(NAME) static inline int fg_check_##NAME(PyObject *v, const fg_leaf *k)
 /* Kept out of the evaluation loop, whose entry would pay for their registers and stack on every call. Not every file needs all of them. */
@@ -361,10 +363,10 @@ static int fg_explain_meta(const fg_tensor_meta *seen, const fg_meta_record *wan
 static inline int fg_check_meta(const fg_tensor_meta *seen, const fg_meta_record *want)
 #endif
 {
-#define FG_META_FIELD(FIELD, NAME)                                                                \
-    if (seen->FIELD != want->FIELD) {                                                             \
-        FG_SEEN("%s %lld instead of %lld", NAME, (long long)seen->FIELD, (long long)want->FIELD); \
-        return 0;                                                                                 \
+#define FG_META_FIELD(FIELD, NAME)                                                                         \
+    if (seen->FIELD != want->FIELD) {                                                                      \
+        FG_SEEN_TEXT(fg_meta_difference(NAME, want->adaptor, (int64_t)seen->FIELD, (int64_t)want->FIELD)); \
+        return 0;                                                                                          \
     }
     FG_META_FIELDS(FG_META_FIELD)
 #undef FG_META_FIELD
@@ -417,13 +419,13 @@ FG_LONG_BODY(TORCH_STATE)
         FG_SEEN("a torch whose state cannot be read");
         return 0;
     }
-#define FG_STATE_FIELD(FIELD, NAME)                                                              \
-    if (seen.FIELD != want->FIELD) {                                                             \
-        FG_SEEN("%s %lld instead of %lld", NAME, (long long)seen.FIELD, (long long)want->FIELD); \
-        return 0;                                                                                \
+#define FG_STATE_FIELD(FIELD, NAME)                                                         \
+    if (seen.FIELD != want->FIELD) {                                                        \
+        FG_SEEN_TEXT(fg_state_difference(NAME, (int64_t)seen.FIELD, (int64_t)want->FIELD)); \
+        return 0;                                                                           \
     }
     FG_STATE_FIELD(present, "torch present")
-    FG_STATE_FIELD(autograd, "autograd state (grad, inference and forward modes)")
+    FG_STATE_FIELD(autograd, "autograd state")
     FG_STATE_FIELD(keys_included, "included dispatch keys")
     FG_STATE_FIELD(keys_excluded, "excluded dispatch keys")
     FG_STATE_FIELD(function_mode_depth, "torch function modes")

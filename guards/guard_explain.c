@@ -39,45 +39,55 @@ PyObject *fg_value_brief(PyObject *v)
                        : PyUnicode_FromFormat("a %s", Py_TYPE(v)->tp_name);
 }
 
-/* What can be done about it, where that is plain. */
-static const char *hint(const fg_guard_record *guard)
+/* What can be done about it, where that is plain. v is what was seen, NULL where there is nothing. */
+static const char *hint(const fg_guard_record *guard, PyObject *v)
 {
     switch ((fg_guard_kind)guard->kind) {
-    case FG_GUARD_CONST: return "the value decided something while tracing: pass it as an array or tensor, or keep it the same";
-    case FG_GUARD_TENSOR: return "a tensor of another shape, dtype or layout needs a version of its own";
-    case FG_GUARD_ID: return "another object is found under this name: do not replace it between calls";
+    case FG_GUARD_CONST:
+        if (v != NULL && PyUnicode_CheckExact(v))
+            return "the text decided something while tracing: each text that occurs needs a version of its own";
+        return "the value decided something while tracing: pass it as an array or tensor, or keep it the same";
+    case FG_GUARD_TYPE:
+        if (v != NULL && (PyLong_CheckExact(v) || PyFloat_CheckExact(v)))
+            return "ints, floats and bools need versions of their own: pass one type at all calls";
+        return v == NULL || v == Py_None ? NULL : "each type that occurs needs a version of its own";
+    case FG_GUARD_TENSOR:
+        return "a tensor of another shape, dtype or layout needs a version of its own: keep them the same, or pad to a few sizes";
+    case FG_GUARD_ID:
+        if (v != NULL && (PyFunction_Check(v) || PyMethod_Check(v)))
+            return "another function stands here: make a lambda or an inner function once, outside, rather than at each call";
+        return "another object is found under this name: do not replace it between calls";
     case FG_GUARD_DICT_KEYS:
     case FG_GUARD_SET_ITEMS:
     case FG_GUARD_LENGTH: return "a container of another length or with other keys needs a version of its own";
-    case FG_GUARD_TORCH_STATE: return "grad mode, autocast, default dtype or device, or a mode differs from the time of tracing";
+    case FG_GUARD_TORCH_STATE: return "the state of torch differs from that of the time of tracing: each state needs a version of its own";
     case FG_GUARD_SAME:
     case FG_GUARD_DISTINCT:
     case FG_GUARD_STORAGE_DISTINCT: return "which arguments are one and the same object differs from the time of tracing";
-    case FG_GUARD_PRESENT:
-    case FG_GUARD_ABSENT:
-    case FG_GUARD_TYPE:
-    case FG_GUARD_NOT_NONE:
-    case FG_GUARD_SUBTYPE:
-    case FG_GUARD_NO_SUBTYPE:
-    case FG_GUARD_TRUTH:
     case FG_GUARD_DICT_HAS:
     case FG_GUARD_DICT_LACKS:
     case FG_GUARD_SET_HAS:
-    case FG_GUARD_SET_LACKS:
+    case FG_GUARD_SET_LACKS: return "other members than at the time of tracing need a version of their own";
     case FG_GUARD_ATTR_HAS:
-    case FG_GUARD_ATTR_LACKS:
+    case FG_GUARD_ATTR_LACKS: return "set every attribute in __init__, so that the first call sees the same ones as the later";
+    case FG_GUARD_TRUTH:
     case FG_GUARD_FLOAT_NAN:
-    case FG_GUARD_INT_RANGE:
+    case FG_GUARD_INT_RANGE: return "a branch or an index depended on it while tracing: the other side needs a version of its own";
+    case FG_GUARD_PRESENT:
+    case FG_GUARD_ABSENT:
+    case FG_GUARD_NOT_NONE:
+    case FG_GUARD_SUBTYPE:
+    case FG_GUARD_NO_SUBTYPE:
     case FG_N_GUARDS: break;
     }
     return NULL;
 }
 
-/* One line of the answer; seen is taken. */
-static int report(fg_walk *walk, const fg_guard_record *guard, PyObject *seen)
+/* One line of the answer: v is the value, or NULL; seen is how it is described, and is taken. */
+static int report(fg_walk *walk, const fg_guard_record *guard, PyObject *v, PyObject *seen)
 {
     PyObject *sentence = fg_guard_sentence(walk->desc, guard), *origin = fg_guard_origin_text(guard);
-    const char *advice = hint(guard);
+    const char *advice = hint(guard, v);
     int bad = -1;
     if (seen != NULL && sentence != NULL && origin != NULL)
         bad = fg_text_add(walk->context, "expected %U; saw %U%U%s%s", sentence, seen, origin, advice != NULL ? "; " : "",
@@ -130,7 +140,7 @@ static int explain_fact(fg_walk *walk, const fg_guard_record *guard, PyObject *v
     if (one == 0) {
         if (why.seen == NULL && !PyErr_Occurred())
             why.seen = PyUnicode_FromString("something else");
-        return report(walk, guard, why.seen);
+        return report(walk, guard, v, why.seen);
     }
     Py_XDECREF(why.seen);
     if (one < 0 && !PyErr_Occurred())
@@ -147,8 +157,8 @@ static int explain_unreadable(fg_walk *walk, fg_node node, int found)
 
     for (uint32_t i = walk->want.first[node]; i < walk->want.first[node + 1]; i++) {
         const fg_guard_record *guard = &desc->guards[walk->want.by_node[i]];
-        PyObject *text = found == FG_FIND_FOUND ? fg_value_brief(walk->values[node]) : PyUnicode_FromString(seen);
-        if (report(walk, guard, text) < 0)
+        PyObject *v = found == FG_FIND_FOUND ? walk->values[node] : NULL;
+        if (report(walk, guard, v, v != NULL ? fg_value_brief(v) : PyUnicode_FromString(seen)) < 0)
             return -1;
         said = 1;
     }

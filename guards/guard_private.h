@@ -175,6 +175,10 @@ FG_NEW PyObject *fg_object_text(PyObject *object); /* exact form of a constant o
 FG_NEW PyObject *fg_hold_text(const fg_hold *hold);
 FG_NEW PyObject *fg_guard_arg_text(const fg_desc *desc, const fg_guard_record *guard); /* exact form of the argument, "" if it has none */
 FG_NEW PyObject *fg_guard_sentence(const fg_desc *desc, const fg_guard_record *guard); /* for people: "x.lr == 0.1" */
+FG_NEW PyObject *fg_meta_sentence(const fg_meta_record *meta, PyObject *source, PyObject *type);
+/* How one field differs, the field by the name it has in guard_bodies.h. */
+FG_NEW PyObject *fg_meta_difference(const char *field, const fg_tensor_adaptor *adaptor, int64_t seen, int64_t want);
+FG_NEW PyObject *fg_state_difference(const char *field, int64_t seen, int64_t want);
 FG_NEW PyObject *fg_guard_origin_text(const fg_guard_record *guard);                   /* "  (file:line)" or "" */
 /* "module:qualname" that leads back to the object, or None; NULL: error. */
 FG_NEW PyObject *fg_identity_name(PyObject *object);

@@ -38,6 +38,19 @@ static PyObject *dotted(PyObject *left, PyObject *name)
     return PyUnicode_FromFormat("%U.%U", left, name);
 }
 
+/* The dicts in which a torch module keeps what its users reach as attributes. */
+static int is_torch_table(const fg_node_record *node)
+{
+    static const char *const tables[] = {"_modules", "_parameters", "_buffers"};
+    if (node->acc != FG_ACC_INSTANCE_ATTR || node->key == NULL)
+        return 0;
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        if (PyUnicode_CompareWithASCIIString(node->key, tables[i]) == 0)
+            return 1;
+    }
+    return 0;
+}
+
 static PyObject *step(const fg_desc *desc, const fg_node_record *node, PyObject *left)
 {
     const fg_node_record *parent = node->parent >= 0 ? &desc->nodes[node->parent] : NULL;
@@ -69,6 +82,12 @@ static PyObject *step(const fg_desc *desc, const fg_node_record *node, PyObject 
                 PyObject *module = fg_desc_source_str(desc, parent->parent);
                 result = module != NULL ? dotted(module, key) : NULL;
                 Py_XDECREF(module);
+                return result;
+            }
+            if (is_torch_table(parent)) {
+                PyObject *owner = fg_desc_source_str(desc, parent->parent);
+                result = owner != NULL ? dotted(owner, key) : NULL;
+                Py_XDECREF(owner);
                 return result;
             }
         }
@@ -158,6 +177,40 @@ static PyObject *relation_sentence(const fg_desc *desc, const fg_guard_record *g
     return text;
 }
 
+/* The argument as people write it: int for @'builtins:int', torch.Tensor for @'torch:Tensor'. */
+static PyObject *plain_arg(const fg_desc *desc, const fg_guard_record *guard)
+{
+    PyObject *text = fg_guard_arg_text(desc, guard), *parts = NULL, *name = NULL;
+    if (text == NULL || guard->hold < 0 || PyUnicode_GET_LENGTH(text) < 4 || PyUnicode_READ_CHAR(text, 0) != '@')
+        return text;
+    PyObject *inside = PyUnicode_Substring(text, 2, PyUnicode_GET_LENGTH(text) - 1);
+    PyObject *colon = PyUnicode_FromString(":");
+    if (inside != NULL && colon != NULL && (parts = PyUnicode_Split(inside, colon, -1)) != NULL) {
+        if (PyList_GET_SIZE(parts) != 2)
+            name = Py_NewRef(text);
+        else if (PyUnicode_CompareWithASCIIString(PyList_GET_ITEM(parts, 0), "builtins") == 0)
+            name = Py_NewRef(PyList_GET_ITEM(parts, 1));
+        else
+            name = PyUnicode_FromFormat("%U.%U", PyList_GET_ITEM(parts, 0), PyList_GET_ITEM(parts, 1));
+    }
+    Py_XDECREF(inside);
+    Py_XDECREF(colon);
+    Py_XDECREF(parts);
+    Py_DECREF(text);
+    return name;
+}
+
+static PyObject *tensor_sentence(const fg_desc *desc, const fg_guard_record *guard, PyObject *source)
+{
+    const fg_meta_record *meta = guard->leaf.p;
+    PyObject *type = guard->hold >= 0 ? fg_hold_get(&desc->holds[guard->hold]) : NULL;
+    PyObject *name =
+        type != NULL && PyType_Check(type) ? PyUnicode_FromString(((PyTypeObject *)type)->tp_name) : PyUnicode_FromString("tensor");
+    PyObject *text = name != NULL ? fg_meta_sentence(meta, source, name) : NULL;
+    Py_XDECREF(name);
+    return text;
+}
+
 PyObject *fg_guard_sentence(const fg_desc *desc, const fg_guard_record *guard)
 {
     PyObject *source = NULL, *arg = NULL, *text = NULL;
@@ -165,7 +218,7 @@ PyObject *fg_guard_sentence(const fg_desc *desc, const fg_guard_record *guard)
     if (guard->n_ids > 0)
         return relation_sentence(desc, guard);
     source = guard->node >= 0 ? fg_desc_source_str(desc, guard->node) : PyUnicode_FromString("torch state");
-    arg = fg_guard_arg_text(desc, guard);
+    arg = plain_arg(desc, guard);
     if (source == NULL || arg == NULL)
         goto done;
     switch ((fg_guard_kind)guard->kind) {
@@ -191,7 +244,7 @@ PyObject *fg_guard_sentence(const fg_desc *desc, const fg_guard_record *guard)
     case FG_GUARD_INT_RANGE:
         text = PyUnicode_FromFormat("%lld <= %U <= %lld", (long long)guard->leaf.lo, source, (long long)guard->leaf.hi);
         break;
-    case FG_GUARD_TENSOR:
+    case FG_GUARD_TENSOR: text = tensor_sentence(desc, guard, source); break;
     case FG_GUARD_TORCH_STATE: text = PyUnicode_FromFormat("%U has %U", source, arg); break;
     case FG_GUARD_SAME:
     case FG_GUARD_DISTINCT:

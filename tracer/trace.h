@@ -138,6 +138,7 @@ typedef struct fg_tframe {
     int32_t site_pc, site_id; /* cache: site of instruction site_pc */
     fg_value *on_return;      /* not NULL: the value to push instead of what is returned (an instance under construction) */
     uint8_t hidden;
+    uint8_t library; /* code of the standard library or of an installed package */
     uint8_t covered;   /* the call instruction is covered by a handler of an outer frame */
     uint8_t on_result; /* fg_on_result */
     uint8_t is_generator;

@@ -204,6 +204,7 @@ fg_flow fg_call_python(fg_trace *t, fg_value *f, fg_value *self, fg_value **args
     frame->site_id = -1;
     frame->covered = fg_is_covered(t);
     frame->hidden = t->frame->hidden || fg_py_is_polyfill(code);
+    frame->library = fg_py_is_library(code);
     if (frame->site < 0)
         return fg_nomem();
     if (is_generator) {

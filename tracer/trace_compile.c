@@ -64,6 +64,7 @@ fg_flow fg_trace_root(fg_trace *t, fg_icode *icode, const fg_view *view, int32_t
         return fg_nomem();
     f->icode = icode;
     f->n_locals = (int32_t)n;
+    f->library = fg_py_is_library(code);
     f->site = f->site_id = -1;
     f->pc = start_pc < 0 ? 0 : start_pc;
     f->locals = fg_arena_alloc(&t->arena, (size_t)(n + 1) * sizeof *f->locals);

@@ -30,12 +30,15 @@ fg_flow fg_node_of(fg_trace *t, fg_value *v, fg_node *node)
     return FG_FLOW_OK;
 }
 
+/* The innermost line that is the user's own: not of a polyfill, and not of an installed library unless all are. */
 static fg_origin origin_here(fg_trace *t)
 {
-    if (t->frame == NULL)
-        return (fg_origin){NULL, 0};
     fg_tframe *f = t->frame;
-    while (f->hidden && f->parent)
+    if (f == NULL)
+        return (fg_origin){NULL, 0};
+    while (f != NULL && (f->hidden || f->library))
+        f = f->parent;
+    for (f = f != NULL ? f : t->frame; f->hidden && f->parent != NULL;)
         f = f->parent;
     return (fg_origin){f->icode->code, f->icode->instrs[f->pc].line};
 }

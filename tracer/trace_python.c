@@ -233,6 +233,38 @@ bool fg_py_is_polyfill(PyCodeObject *code)
     return strstr(file, "framegate/polyfills/") != NULL;
 }
 
+/* Code of the standard library (where this interpreter says that it lies) or of an installed package: not what a user of compile() wrote. */
+bool fg_py_is_library(PyCodeObject *code)
+{
+    static const char *const homes[] = {"/site-packages/", "/dist-packages/", "<frozen "};
+    static char stdlib[512];
+    static Py_ssize_t n_stdlib = -1;
+    Py_ssize_t n;
+    const char *file = PyUnicode_AsUTF8AndSize(code->co_filename, &n);
+    if (file == NULL) {
+        PyErr_Clear();
+        return false;
+    }
+    if (n_stdlib < 0) {
+        PyObject *dir = PySys_GetObject("_stdlib_dir");
+        const char *text = dir != NULL && PyUnicode_Check(dir) ? PyUnicode_AsUTF8AndSize(dir, &n_stdlib) : NULL;
+        if (text == NULL || n_stdlib + 1 >= (Py_ssize_t)sizeof stdlib) {
+            PyErr_Clear();
+            n_stdlib = 0;
+        } else if (n_stdlib > 0) {
+            memcpy(stdlib, text, (size_t)n_stdlib);
+            stdlib[n_stdlib++] = '/';
+        }
+    }
+    if (n_stdlib > 0 && strncmp(file, stdlib, (size_t)n_stdlib) == 0)
+        return true;
+    for (size_t i = 0; i < sizeof homes / sizeof *homes; i++) {
+        if (strstr(file, homes[i]) != NULL)
+            return true;
+    }
+    return false;
+}
+
 int fg_py_range_parts(fg_trace *t, PyObject *range, PyObject *parts[3])
 {
     (void)t;

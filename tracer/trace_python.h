@@ -37,6 +37,7 @@ int fg_py_pure_module(PyObject *callable);       /* 1: a function of math, 2: of
 bool fg_py_is_plain_exception(PyTypeObject *type);
 bool fg_py_is_simple_exception(PyTypeObject *type, PyObject *kwnames);
 bool fg_py_is_polyfill(PyCodeObject *code);
+bool fg_py_is_library(PyCodeObject *code);
 FG_NEW PyObject *fg_py_icode_capsule(FG_STEALS fg_icode *icode);
 
 #endif

@@ -133,8 +133,5 @@ def _why(gate: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         text = failing[0] if failing else "the arguments cannot be bound to the function's parameters"
         more = f" (and {len(failing) - 1} more)" if len(failing) > 1 else ""
         parts.append(f"Entry {entry.compile_id} fails on: {text}{more}.")
-    parts.append(
-        "Such a call is compiled anew, within recompile_limit. If that happens at every call, pass the value that changes as an array or in a form that stays the same, "
-        "or do not branch on it inside the function."
-    )
+    parts.append("Such a call is compiled anew, within recompile_limit.")
     return " ".join(parts)
