@@ -123,11 +123,11 @@ static fg_accessor accessor_for(PyObject *v, bytes *b)
     if (PyCell_Check(v))
         return FG_ACC_CELL_CONTENTS;
     if (PyType_Check(v))
-        return FG_ACC_TYPE_LOOKUP;
+        return dice < 2 ? FG_ACC_TYPE_PART : FG_ACC_TYPE_LOOKUP;
     if (PyModule_Check(v))
         return FG_ACC_MODULE_DICT;
     if (PyFunction_Check(v) && dice < 10)
-        return FG_ACC_FUNC_CODE + dice % 6;
+        return FG_ACC_FUNC_CODE + dice % 7;
     if (PyMethod_Check(v))
         return dice % 2 ? FG_ACC_METHOD_FUNC : FG_ACC_METHOD_SELF;
     if (Py_IS_TYPE(v, &PyStaticMethod_Type) || Py_IS_TYPE(v, &PyClassMethod_Type))

@@ -184,6 +184,19 @@ static fg_status room_for_one(fg_desc *desc)
     return FG_OK;
 }
 
+/* How many parts an indexed accessor tells apart. */
+static int64_t parts_of(fg_accessor acc)
+{
+    switch (acc) {
+    case FG_ACC_RANGE_PART:
+    case FG_ACC_SLICE_PART:
+    case FG_ACC_PROPERTY_PART:
+    case FG_ACC_TYPE_PART: return 3;
+    case FG_ACC_FUNC_PART: return 4;
+    default: return INT64_MAX;
+    }
+}
+
 fg_status fg_desc_source_any(fg_desc *desc, fg_accessor acc, fg_node parent, PyObject *key, PyObject *label, int64_t index, fg_node *out)
 {
     fg_status st;
@@ -214,7 +227,7 @@ fg_status fg_desc_source_any(fg_desc *desc, fg_accessor acc, fg_node parent, PyO
             index = 0;
         else if (index < 0 && acc != FG_ACC_LIST_ITEM && acc != FG_ACC_TUPLE_ITEM)
             return FG_ERR_INVALID;
-        if ((acc == FG_ACC_RANGE_PART || acc == FG_ACC_SLICE_PART || acc == FG_ACC_PROPERTY_PART) && index > 2)
+        if (index >= parts_of(acc))
             return FG_ERR_INVALID;
     }
 

@@ -88,6 +88,15 @@ static fg_proof prove_read(recorder *r, fg_accessor acc, PyObject *parent, const
         FIELD(MRO, PyType_Check, PyTypeObject, tp_mro)
         FIELD(CODE_CONSTS, PyCode_Check, PyCodeObject, co_consts)
 #undef FIELD
+    case FG_ACC_FUNC_PART: {
+        PyFunctionObject *f = (PyFunctionObject *)parent;
+        if (!PyFunction_Check(parent))
+            return FG_PROOF_NONE;
+        return prove_field(r, leaf->lo == 0   ? &f->func_name
+                              : leaf->lo == 1 ? &f->func_qualname
+                              : leaf->lo == 2 ? &f->func_doc
+                                              : &f->func_module);
+    }
     default: /* roots are not in stretches, the rest is rare */ return FG_PROOF_NONE;
     }
 }
@@ -191,7 +200,8 @@ static fg_proof prove_fact(recorder *r, const fg_insn *in, PyObject *v, int stea
 static int takes_accessor(fg_accessor acc)
 {
     return !fg_accessor_is_root(acc) && acc != FG_ACC_GETATTR && acc != FG_ACC_RANGE_PART && acc != FG_ACC_SLICE_PART &&
-           acc != FG_ACC_DESCR_FUNC && acc != FG_ACC_PROPERTY_PART && acc != FG_ACC_PROXY_MAPPING && acc != FG_ACC_WEAKREF;
+           acc != FG_ACC_DESCR_FUNC && acc != FG_ACC_PROPERTY_PART && acc != FG_ACC_PROXY_MAPPING && acc != FG_ACC_TYPE_PART &&
+           acc != FG_ACC_WEAKREF;
 }
 
 /* The accessor of a LOAD_ (found 1) or NONE_ (found 0); -1: another instruction. */

@@ -179,7 +179,7 @@ FG_NEW PyObject *fg_meta_sentence(const fg_meta_record *meta, PyObject *source, 
 /* How one field differs, the field by the name it has in guard_bodies.h. */
 FG_NEW PyObject *fg_meta_difference(const char *field, const fg_tensor_adaptor *adaptor, int64_t seen, int64_t want);
 FG_NEW PyObject *fg_state_difference(const char *field, int64_t seen, int64_t want);
-FG_NEW PyObject *fg_guard_origin_text(const fg_guard_record *guard);                   /* "  (file:line)" or "" */
+FG_NEW PyObject *fg_guard_origin_text(const fg_guard_record *guard); /* "  (file:line)" or "" */
 /* "module:qualname" that leads back to the object, or None; NULL: error. */
 FG_NEW PyObject *fg_identity_name(PyObject *object);
 /* The object of that name among the modules that are loaded, or NULL (no exception: there is none). */

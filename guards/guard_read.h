@@ -143,6 +143,16 @@ FG_READ_FUNC_FIELD(FUNC_CLOSURE, func_closure)
 FG_READ_FUNC_FIELD(FUNC_GLOBALS, func_globals)
 FG_READ_FUNC_FIELD(FUNC_BUILTINS, func_builtins)
 
+FG_READ(FUNC_PART)
+{
+    FG_UNUSED_READ;
+    if (!PyFunction_Check(parent))
+        return FG_FIND_UNDECIDED;
+    PyFunctionObject *f = (PyFunctionObject *)parent;
+    PyObject *part = n == 0 ? f->func_name : n == 1 ? f->func_qualname : n == 2 ? f->func_doc : f->func_module;
+    return fg_read_pointer(part != NULL ? part : Py_None, value);
+}
+
 FG_READ(METHOD_FUNC)
 {
     FG_UNUSED_READ;
@@ -210,6 +220,15 @@ FG_READ(MRO)
 {
     FG_UNUSED_READ;
     return PyType_Check(parent) ? fg_read_pointer(((PyTypeObject *)parent)->tp_mro, value) : FG_FIND_UNDECIDED;
+}
+
+FG_READ(TYPE_PART)
+{
+    FG_UNUSED_READ;
+    if (!PyType_Check(parent) || !(((PyTypeObject *)parent)->tp_flags & Py_TPFLAGS_HEAPTYPE))
+        return FG_FIND_UNDECIDED;
+    PyHeapTypeObject *type = (PyHeapTypeObject *)parent;
+    return fg_read_pointer(n == 0 ? type->ht_name : n == 1 ? type->ht_qualname : type->ht_type.tp_bases, value);
 }
 
 FG_READ(CODE_CONSTS)

@@ -116,6 +116,12 @@ static PyObject *step(const fg_desc *desc, const fg_node_record *node, PyObject 
     case FG_ACC_DESCR_FUNC: return PyUnicode_FromFormat("%U.__func__", left);
     case FG_ACC_DICT_KEY: return PyUnicode_FromFormat("list(%U)[%lld]", left, (long long)node->index);
     case FG_ACC_PROXY_MAPPING: return PyUnicode_FromFormat("%U | {}", left);
+    case FG_ACC_FUNC_PART:
+    case FG_ACC_TYPE_PART: {
+        static const char *const parts[2][4] = {{"__name__", "__qualname__", "__doc__", "__module__"},
+                                                {"__name__", "__qualname__", "__bases__", ""}};
+        return PyUnicode_FromFormat("%U.%s", left, parts[node->acc == FG_ACC_TYPE_PART][node->index]);
+    }
     case FG_ACC_MRO: return PyUnicode_FromFormat("%U.__mro__", left);
     case FG_ACC_CODE_CONSTS: return PyUnicode_FromFormat("%U.co_consts", left);
     case FG_ACC_WEAKREF: return PyUnicode_FromFormat("%U()", left);

@@ -304,6 +304,13 @@ fg_flow fg_attr_store(fg_trace *t, fg_value *o, PyObject *name, fg_value *v);
 fg_flow fg_attr_delete(fg_trace *t, fg_value *o, PyObject *name);
 /* as load, but a known absence is *out = NULL instead of a break */
 fg_flow fg_attr_lookup(fg_trace *t, fg_value *o, PyObject *name, fg_value **out);
+fg_flow fg_attr_load_generic(fg_trace *t, fg_value *o, PyObject *name, fg_value **out);
+/* Fields that the interpreter keeps of functions, methods, classes and code objects (trace_fields.c); *out NULL: no such attribute. */
+fg_flow fg_function_attr(fg_trace *t, fg_value *f, PyObject *name, fg_value **out);
+fg_flow fg_method_attr(fg_trace *t, fg_value *m, PyObject *name, fg_value **out);
+fg_flow fg_class_field(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, bool *handled);
+fg_flow fg_callable_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out); /* of a constant */
+fg_flow fg_code_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out);
 fg_flow fg_type_lookup(fg_trace *t, fg_value *type_value, PyTypeObject *type, PyObject *name, fg_value **out); /* *out NULL: absent */
 fg_flow fg_is_subtype(fg_trace *t, fg_value *type_value, PyTypeObject *type, PyTypeObject *base, bool *yes);
 fg_flow fg_object_type(fg_trace *t, fg_value *o, fg_value **out);

@@ -82,16 +82,33 @@ typedef struct fg_getter {
     PyObject *name;
 } fg_getter;
 
-/* The class says how attributes are read: only the generic way is followed, which modules share but for a __getattr__ in their dict. */
-static fg_flow check_generic_read(fg_trace *t, fg_value *type_value, PyTypeObject *type)
+/* object.__getattribute__, or what a type of C calls by that name and is the same function. */
+static bool is_generic_read(PyObject *descr)
 {
-    fg_value *found;
+    return descr == fg_names.object_getattribute ||
+           (Py_IS_TYPE(descr, &PyWrapperDescr_Type) && ((PyWrapperDescrObject *)descr)->d_wrapped == (void *)PyObject_GenericGetAttr);
+}
+
+/* The class says how attributes are read: the generic way, which modules share but for a __getattr__ in their dict, or by a Python function (*own), which
+ * must be the only say: what it does not find is not asked of a __getattr__. */
+static fg_flow way_of_reading(fg_trace *t, fg_value *type_value, PyTypeObject *type, fg_value **own)
+{
+    fg_value *found, *hook;
+    *own = NULL;
     FG_DO(fg_type_lookup(t, type_value, type, fg_names.s_getattribute, &found));
     bool is_module = PyType_IsSubtype(type, &PyModule_Type);
-    if (found == NULL ||
-        found->real != (is_module ? fg_py_type_lookup(&PyModule_Type, fg_names.s_getattribute) : fg_names.object_getattribute))
-        return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "%s has its own __getattribute__", type->tp_name);
-    return fg_look(t, &found);
+    if (found != NULL &&
+        (is_module ? found->real == fg_py_type_lookup(&PyModule_Type, fg_names.s_getattribute) : is_generic_read(found->real)))
+        return fg_look(t, &found);
+    if (found != NULL) {
+        FG_DO(fg_look(t, &found));
+        FG_DO(fg_type_lookup(t, type_value, type, fg_names.s_getattr, &hook));
+        if (found->kind == FG_V_FUNC && hook == NULL) {
+            *own = found;
+            return FG_FLOW_OK;
+        }
+    }
+    return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "%s has its own __getattribute__", type->tp_name);
 }
 
 static fg_flow wrapped_function(fg_trace *t, fg_value *descr, fg_value **out)
@@ -237,17 +254,15 @@ static fg_flow missing_attr(fg_trace *t, fg_value *o, fg_value *type, PyObject *
     return FG_FLOW_OK;
 }
 
-/* Attribute of an instance. getter: where what has to be called goes (NULL: that is a break). *out NULL and no getter: absent. */
-static fg_flow instance_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg_getter *getter)
+/* What object.__getattribute__ finds. getter: where what has to be called goes (NULL: that is a break). *out NULL and no getter: absent. */
+static fg_flow generic_attr(fg_trace *t, fg_value *o, fg_value *type, PyObject *name, fg_value **out, fg_getter *getter)
 {
     fg_vitem *item = fg_map_find(&o->map, name, PyObject_Hash(name));
+    fg_value *found;
     if (item != NULL && item->value != NULL) {
         *out = item->value;
         return FG_FLOW_OK;
     }
-    fg_value *type, *found;
-    FG_DO(fg_object_type(t, o, &type));
-    FG_DO(check_generic_read(t, type, o->type));
     FG_DO(fg_type_lookup(t, type, o->type, name, &found));
     if (found != NULL && found->real == fg_names.object_class) {
         *out = type;
@@ -276,9 +291,44 @@ static fg_flow instance_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value 
             return FG_FLOW_OK;
         }
     }
-    if (found != NULL)
-        return bind(t, found, o, type, name, out);
-    return missing_attr(t, o, type, name, out, getter);
+    return found != NULL ? bind(t, found, o, type, name, out) : FG_FLOW_OK;
+}
+
+/* Attribute of an instance; getter and out as for generic_attr. */
+static fg_flow instance_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg_getter *getter)
+{
+    fg_value *type, *own;
+    FG_DO(fg_object_type(t, o, &type));
+    FG_DO(way_of_reading(t, type, o->type, &own));
+    if (own == NULL) {
+        FG_DO(generic_attr(t, o, type, name, out, getter));
+        if (*out != NULL || (getter != NULL && getter->func != NULL))
+            return FG_FLOW_OK;
+        return missing_attr(t, o, type, name, out, getter);
+    }
+    if (getter != NULL) {
+        *getter = (fg_getter){own, name};
+        return FG_FLOW_OK;
+    }
+    fg_value *args[2] = {o, fg_value_const(t, name)};
+    if (args[1] == NULL)
+        return FG_FLOW_ERROR;
+    return fg_call_now(t, own, args, 2, NULL, out);
+}
+
+/* object.__getattribute__(o, name), as a __getattribute__ in Python calls it. Pushes a frame for a property's getter; then *out is NULL. */
+fg_flow fg_attr_load_generic(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
+{
+    fg_getter getter = {NULL, NULL};
+    fg_value *type;
+    *out = NULL;
+    FG_DO(fg_object_type(t, o, &type));
+    FG_DO(generic_attr(t, o, type, name, out, &getter));
+    if (getter.func != NULL)
+        return fg_call(t, getter.func, &o, 1, NULL, out);
+    if (*out == NULL)
+        return fg_break(t, FG_BREAK_RAISES, "'%s' object has no attribute '%U'", o->type->tp_name, name);
+    return FG_FLOW_OK;
 }
 
 static fg_flow module_dict(fg_trace *t, fg_value *m, fg_value **out)
@@ -305,10 +355,11 @@ static fg_flow class_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **o
     }
     PyObject *in_meta = fg_py_type_lookup(Py_TYPE(type), name);
     if (in_meta != NULL && Py_TYPE(in_meta)->tp_descr_set != NULL) {
-        if (name == fg_names.s_name && !(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
-            PyObject *text = PyObject_GetAttr(o->real, name);
-            return fg_own(t, text) && (*out = fg_value_const(t, text)) ? FG_FLOW_OK : FG_FLOW_ERROR;
-        }
+        bool handled = false;
+        if (in_meta == fg_py_type_lookup(&PyType_Type, name))
+            FG_DO(fg_class_field(t, o, name, out, &handled));
+        if (handled)
+            return FG_FLOW_OK;
         return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of class %s", name, type->tp_name);
     }
     fg_value *found;
@@ -388,6 +439,10 @@ static fg_flow find(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg
     case FG_V_CONST:
         if (PyType_Check(o->real))
             return class_attr(t, o, name, out);
+        if (PyCode_Check(o->real))
+            return fg_code_attr(t, o, name, out);
+        if (PyFunction_Check(o->real) || PyCFunction_Check(o->real) || o->type == &PyMethodDescr_Type || o->type == &PyWrapperDescr_Type)
+            return fg_callable_attr(t, o, name, out);
         if (fg_is_fold_const(o->real) || fg_py_is_library_constant(o->type)) {
             PyObject *descr = fg_py_type_lookup(o->type, name);
             if (descr == NULL)
@@ -424,12 +479,8 @@ static fg_flow find(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg
         fg_value *func = fg_value_const(t, descr);
         return func ? method_new(t, func, o, name, out) : FG_FLOW_ERROR;
     }
-    case FG_V_METHOD:
-        if (name == fg_names.s_self || name == fg_names.s_func) {
-            *out = name == fg_names.s_self ? o->b : o->a;
-            return FG_FLOW_OK;
-        }
-        return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of a method", name);
+    case FG_V_METHOD: return fg_method_attr(t, o, name, out);
+    case FG_V_FUNC: return fg_function_attr(t, o, name, out);
     case FG_V_SUPER: return super_attr(t, o, name, out);
     default: return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of %s", name, o->type ? o->type->tp_name : "a run-time object");
     }

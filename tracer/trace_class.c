@@ -105,6 +105,12 @@ fg_flow fg_call_object_method(fg_trace *t, fg_value *self, PyObject *descr, PyOb
         FG_DO(fg_map_set(t, &self->map, attr, PyObject_Hash(attr), args[1], 1));
         return (*out = fg_value_const(t, Py_None)) ? FG_FLOW_OK : FG_FLOW_ERROR;
     }
+    if (descr == fg_names.object_getattribute && n == 1 && self->type != &PyModule_Type) {
+        PyObject *attr;
+        FG_DO(fg_key_const(t, args[0], &attr));
+        if (PyUnicode_CheckExact(attr))
+            return fg_attr_load_generic(t, self, attr, out);
+    }
     return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%s.%U", self->type->tp_name, name);
 }
 

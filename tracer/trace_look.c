@@ -194,7 +194,7 @@ static bool is_pinned(fg_trace *t, PyObject *o)
     if (PyType_Check(o) || o == Py_None || o == Py_Ellipsis || o == Py_NotImplemented || fg_op_find(o) != NULL)
         return true;
     if (type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type || type == &PyClassMethodDescr_Type || type == &PyGetSetDescr_Type ||
-        type == &PyMemberDescr_Type)
+        type == &PyMemberDescr_Type || type == &PyCode_Type)
         return true;
     if (type == &PyCFunction_Type) {
         PyObject *self = PyCFunction_GET_SELF(o);

@@ -290,6 +290,14 @@ def read(accessor: str, parent: Any, operand: Any, call: dict) -> Any:
             return WRONG
         value = (parent.fget, parent.fset, parent.fdel)[operand]
         return ABSENT if value is None else value
+    if accessor == "func_part":
+        if type(parent) is not types.FunctionType:
+            return WRONG
+        return (parent.__name__, parent.__qualname__, parent.__doc__, parent.__module__)[operand]
+    if accessor == "type_part":
+        if not isinstance(parent, type) or not type.__dict__["__flags__"].__get__(parent) & 1 << 9:  # made at run time
+            return WRONG
+        return type.__dict__[("__name__", "__qualname__", "__bases__")[operand]].__get__(parent)
     if accessor == "dict_key":
         if not isinstance(parent, dict):
             return WRONG

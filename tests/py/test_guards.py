@@ -186,12 +186,12 @@ def tensor_text(value):
     return desc.to_text().split(" tensor ", 1)[1].split("\n")[0]
 
 
-INDEXED = {"arg": 4, "freevar": 3, "list_item": 4, "tuple_item": 4, "range_part": 3, "slice_part": 3, "property_part": 3, "dict_key": 4}
+INDEXED = {"arg": 4, "freevar": 3, "list_item": 4, "tuple_item": 4, "range_part": 3, "slice_part": 3, "property_part": 3, "dict_key": 4, "func_part": 4, "type_part": 3}
 FITTING = {
     types.MappingProxyType: ["proxy_mapping"], weakref.ref: ["weakref"], types.CodeType: ["code_consts"],
     dict: ["dict_item", "dict_item", "dict_key"], list: ["list_item"], tuple: ["tuple_item"], types.CellType: ["cell_contents"], types.ModuleType: ["module_dict"],
-    types.FunctionType: ["code", "defaults", "kwdefaults", "closure", "func_globals", "func_builtins"], types.MethodType: ["method_func", "method_self"],
-    range: ["range_part"], slice: ["slice_part"], property: ["property_part"], staticmethod: ["descr_func"], type: ["type_lookup", "type_lookup", "mro"],
+    types.FunctionType: ["code", "defaults", "kwdefaults", "closure", "func_globals", "func_builtins", "func_part"], types.MethodType: ["method_func", "method_self"],
+    range: ["range_part"], slice: ["slice_part"], property: ["property_part"], staticmethod: ["descr_func"], type: ["type_lookup", "type_lookup", "mro", "type_part"],
 }
 ROOTS = ["arg", "arg", "arg", "freevar", "globals", "builtins", "function", "const"]
 
