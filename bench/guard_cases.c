@@ -10,7 +10,7 @@
 fg_status fg_guards_module_init(PyObject *module);
 fg_status fg_tensor_module_init(PyObject *module);
 
-static const char prelude[] = "import types, weakref\n"
+static const char prelude[] = "import collections, types, weakref\n"
                               "import numpy as np\n"
                               "class C:\n"
                               "    shared = 7\n"

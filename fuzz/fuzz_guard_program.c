@@ -31,7 +31,7 @@ static void require(int condition, const char *what)
 static void start(void)
 {
     Py_Initialize();
-    require(fg_tensor_init() == FG_OK, "numpy");
+    require(fg_tensor_init() == FG_OK && fg_iterators_init() == FG_OK, "numpy");
     require(PyRun_SimpleString("import sys; sys.dont_write_bytecode = True; sys.path.insert(0, '" FG_SOURCE_DIR "/fuzz')") == 0, "path");
     PyObject *module = PyImport_ImportModule("guard_objects");
     require(module != NULL, "guard_objects");
@@ -109,13 +109,14 @@ typedef struct known {
 static fg_accessor accessor_for(PyObject *v, bytes *b)
 {
     unsigned dice = next(b, 128);
-    if (dice == 127)
+    if (dice >= 120)
         return FG_ACC_CELL_CONTENTS + next(b, FG_N_ACCESSORS - FG_ACC_CELL_CONTENTS);
     dice %= 16;
+    fg_iterator it;
     if (v == NULL || dice >= 14)
         return dice % 2 ? FG_ACC_TYPE : FG_ACC_GETATTR;
     if (PyDict_Check(v))
-        return FG_ACC_DICT_ITEM;
+        return dice < 10 ? FG_ACC_DICT_ITEM : FG_ACC_DICT_KEY;
     if (PyList_Check(v))
         return FG_ACC_LIST_ITEM;
     if (PyTuple_Check(v))
@@ -123,11 +124,25 @@ static fg_accessor accessor_for(PyObject *v, bytes *b)
     if (PyCell_Check(v))
         return FG_ACC_CELL_CONTENTS;
     if (PyType_Check(v))
-        return dice < 2 ? FG_ACC_TYPE_PART : FG_ACC_TYPE_LOOKUP;
+        return dice < 8 ? FG_ACC_TYPE_LOOKUP : dice < 10 ? FG_ACC_TYPE_PART : dice < 12 ? FG_ACC_MRO : FG_ACC_BASES;
     if (PyModule_Check(v))
         return FG_ACC_MODULE_DICT;
     if (PyFunction_Check(v) && dice < 10)
-        return FG_ACC_FUNC_CODE + dice % 7;
+        return dice < 6 ? FG_ACC_FUNC_CODE + dice : FG_ACC_FUNC_PART;
+    if (PyCode_Check(v))
+        return dice % 2 ? FG_ACC_CODE_CONSTS : FG_ACC_CODE_PART;
+    if (PyCFunction_Check(v))
+        return FG_ACC_BUILTIN_SELF;
+    if (PyWeakref_Check(v))
+        return FG_ACC_WEAKREF;
+    if (Py_IS_TYPE(v, &PyDictProxy_Type))
+        return FG_ACC_PROXY_MAPPING;
+    if (fg_is_deque(v))
+        return FG_ACC_DEQUE_ITEM;
+    if (fg_view_dict(v) != NULL)
+        return FG_ACC_VIEW_DICT;
+    if (fg_iterator_read(v, &it))
+        return dice % 2 ? FG_ACC_ITER_PART : FG_ACC_ITER_ITEM;
     if (PyMethod_Check(v))
         return dice % 2 ? FG_ACC_METHOD_FUNC : FG_ACC_METHOD_SELF;
     if (Py_IS_TYPE(v, &PyStaticMethod_Type) || Py_IS_TYPE(v, &PyClassMethod_Type))
@@ -192,16 +207,20 @@ static int64_t length_of(PyObject *v)
         return PyUnicode_GET_LENGTH(v);
     if (PyAnySet_Check(v))
         return PySet_GET_SIZE(v);
-    return PyList_Check(v) || PyTuple_Check(v) || PyBytes_Check(v) ? Py_SIZE(v) : 0;
+    if (PyList_Check(v) || PyTuple_Check(v) || PyBytes_Check(v) || PyByteArray_Check(v))
+        return Py_SIZE(v);
+    Py_ssize_t length = fg_sized_length(v);
+    return length > 0 ? length : 0;
 }
 
 /* A condition that holds for the value, by what it is; it may still be refused, and rarely be wrong. */
 static fg_guard_kind kind_for(PyObject *v, bytes *b)
 {
     unsigned dice = next(b, 128);
-    if (dice == 127)
+    if (dice >= 120)
         return next(b, FG_N_GUARDS);
     dice %= 16;
+    fg_iterator it;
     if (v == NULL)
         return FG_GUARD_ABSENT;
     if (dice < 4)
@@ -224,7 +243,15 @@ static fg_guard_kind kind_for(PyObject *v, bytes *b)
     }
     if (fg_tensor_adaptor_find(Py_TYPE(v)) != NULL)
         return FG_GUARD_TENSOR;
-    if (PyList_Check(v) || PyTuple_Check(v) || PyAnySet_Check(v))
+    if (PyAnySet_Check(v) && dice < 14) {
+        static const uint8_t kinds[] = {FG_GUARD_SET_HAS, FG_GUARD_SET_LACKS, FG_GUARD_SET_ITEMS};
+        return kinds[dice % 3];
+    }
+    if (PyType_Check(v) && dice < 12)
+        return dice % 2 ? FG_GUARD_SUBTYPE : FG_GUARD_NO_SUBTYPE;
+    if (fg_iterator_read(v, &it))
+        return FG_GUARD_ITER_STATE;
+    if (length_of(v) > 0)
         return dice % 2 ? FG_GUARD_LENGTH : FG_GUARD_TRUTH;
     return dice % 3 == 0 ? FG_GUARD_ATTR_HAS : dice % 3 == 1 ? FG_GUARD_ATTR_LACKS : FG_GUARD_ID;
 }
@@ -245,14 +272,26 @@ static void add_condition(fg_desc *desc, const subject *s, fg_node node, PyObjec
 
     if (kind >= FG_GUARD_TORCH_STATE)
         return;
-    if (kind == FG_GUARD_TYPE || kind == FG_GUARD_SUBTYPE || kind == FG_GUARD_NO_SUBTYPE) {
+    if (kind == FG_GUARD_TYPE) {
         arg.object = (PyObject *)Py_TYPE(arg.object);
+    } else if (kind == FG_GUARD_SUBTYPE || kind == FG_GUARD_NO_SUBTYPE) {
+        PyObject *mro = PyType_Check(arg.object) ? ((PyTypeObject *)arg.object)->tp_mro : Py_TYPE(arg.object)->tp_mro;
+        arg.object = kind == FG_GUARD_SUBTYPE ? PyTuple_GET_ITEM(mro, next(b, (unsigned)PyTuple_GET_SIZE(mro))) : (PyObject *)&PyDict_Type;
     } else if (kind == FG_GUARD_DICT_HAS || kind == FG_GUARD_DICT_LACKS) {
         arg.object = kind == FG_GUARD_DICT_HAS ? key_for(v, b) : from(keys, b);
         if (next(b, 32) != 31)
             kind = has_part(s, FG_ACC_DICT_ITEM, v, arg.object) ? FG_GUARD_DICT_HAS : FG_GUARD_DICT_LACKS;
     } else if (kind == FG_GUARD_SET_HAS || kind == FG_GUARD_SET_LACKS) {
         arg.object = from(keys, b);
+        PyObject *member;
+        if (v != NULL && PyAnySet_Check(v) && next(b, 32) != 31)
+            kind = fg_set_find(v, arg.object, PyObject_Hash(arg.object), &member) == FG_FIND_FOUND ? FG_GUARD_SET_HAS : FG_GUARD_SET_LACKS;
+    } else if (kind == FG_GUARD_ITER_STATE) {
+        fg_iterator it = {0};
+        (void)fg_iterator_read(arg.object, &it);
+        arg.object = made = PyTuple_New(it.n_state);
+        for (int i = 0; i < it.n_state; i++)
+            PyTuple_SET_ITEM(made, i, PyLong_FromLongLong(it.state[i]));
     } else if (kind == FG_GUARD_SET_ITEMS) {
         arg.object = made = PyAnySet_Check(arg.object) ? PySequence_Tuple(arg.object) : PyTuple_New(0);
     } else if (kind == FG_GUARD_ATTR_HAS || kind == FG_GUARD_ATTR_LACKS) {
@@ -314,8 +353,10 @@ static void fill(fg_desc *desc, const subject *s, bytes *b)
             index = 8 * (int64_t)(2 + next(b, 4));
         else if (acc == FG_ACC_LIST_ITEM || acc == FG_ACC_TUPLE_ITEM)
             index = (int64_t)next(b, parent != NULL && Py_SIZE(parent) > 0 ? (unsigned)Py_SIZE(parent) + 1 : 2) - (next(b, 4) == 0);
+        else if (acc == FG_ACC_DEQUE_ITEM)
+            index = next(b, 4) * 40;
         else if (class == FG_KEY_INDEX)
-            index = next(b, 3);
+            index = next(b, acc == FG_ACC_FUNC_PART || acc == FG_ACC_CODE_PART ? 6 : acc == FG_ACC_ITER_PART || acc == FG_ACC_TYPE_PART ? 2 : 3);
         fg_status st = fg_desc_source(desc, acc, is_root ? FG_NODE_NONE : nodes[at], key, index, &nodes[n]);
         require(st == FG_OK || st == FG_ERR_INVALID || st == FG_ERR_UNSUPPORTED, "source");
         if (st != FG_OK)

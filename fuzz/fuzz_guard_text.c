@@ -5,6 +5,7 @@
 #include "guards/guard_program.h"
 #include "guards/guard_tensor.h"
 #include "runtime/base/alloc.h"
+#include "runtime/cpython/iterators.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +24,7 @@ static void require(int condition, const char *what)
 static void start(void)
 {
     Py_Initialize();
-    require(fg_tensor_init() == FG_OK, "numpy");
+    require(fg_tensor_init() == FG_OK && fg_iterators_init() == FG_OK, "numpy");
     PyObject *names = PyDict_New();
     require(names != NULL && PyDict_SetItemString(names, "__builtins__", PyEval_GetBuiltins()) == 0, "names");
     args = PyRun_String("({'lr': 0.5, 1: [1, 2], (1, 'a'): b'x'}, [1, (2, 3)], __import__('numpy').ones((2, 3)), 7, 'text', len)",

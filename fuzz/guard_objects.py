@@ -6,7 +6,9 @@ objects and equal changes, so an input that fails can be run again.
 
 import collections
 import gc
+import itertools
 import types
+import weakref
 
 import numpy as np
 
@@ -57,6 +59,9 @@ gc.freeze()  # so that a collection looks at what the bytes made, not at all of 
 originals = dict(vars(Node)), dict(vars(Other))
 
 
+LIVING = []  # targets of weak references
+
+
 class Reader:
     def __init__(self, data):
         self.data, self.at = data, 0
@@ -85,8 +90,36 @@ def function(outer):
     return inner
 
 
+class Counted:
+    def __getitem__(self, i):
+        return i
+
+
+def iterator(r, child):
+    """An iterator, perhaps under way, or something that iterators go over."""
+    made, kind = [child() for _ in range(r.take(4))], r.take(30)
+    table = dict.fromkeys("ab", made)
+    makers = (
+        lambda: iter(made), lambda: iter(tuple(made)), lambda: reversed(made), lambda: reversed(tuple(made)), lambda: iter("abc"), lambda: iter("\u00e9"),
+        lambda: iter(b"abc"), lambda: iter(bytearray(b"abc")), lambda: iter(table), lambda: reversed(table.values()), lambda: iter(collections.OrderedDict(table)),
+        lambda: iter({1, "a"}), lambda: iter(range(r.take(9))), lambda: iter(range(2**70)), lambda: enumerate(made), lambda: zip(made, "ab", strict=bool(r.take(2))),
+        lambda: map(str, "abc"), lambda: filter(None, made), lambda: iter(Counted()), lambda: iter(int, 1), lambda: itertools.count(r.take(9)),
+        lambda: itertools.count(0.5), lambda: itertools.repeat("a", 3), lambda: itertools.chain(made, "ab"), lambda: itertools.islice(made, 1, 3),
+        lambda: itertools.cycle("ab"), lambda: iter(collections.deque(made)), lambda: collections.deque(range(r.take(200))), lambda: table.items(),
+        lambda: bytearray(b"abc"),
+    )
+    result = makers[kind]()
+    if hasattr(result, "__next__"):
+        try:
+            for _ in range(r.take(4)):
+                next(result, None)
+        except ValueError:
+            pass  # a strict zip of unequal lengths
+    return result
+
+
 def tree(r, depth):
-    kind = r.take(20)
+    kind = r.take(22)
     if depth == 0 or kind < 4:
         return leaf(r.take(256))
     child = lambda: tree(r, depth - 1)  # noqa: E731
@@ -122,7 +155,14 @@ def tree(r, depth):
         return function(child())
     if kind == 18:
         return (types.CellType(child()), types.CellType(), property(function(1)), staticmethod(function(2)), classmethod(function(3)))[r.take(5)]
-    return (Node().method, types.ModuleType("made"), {1, "a"}, np.ones(3)[::2], function(child()).__code__)[r.take(5)]
+    if kind > 19:
+        return iterator(r, child)
+    kind = r.take(8)
+    if kind == 7:
+        LIVING.append(Node())
+        del LIVING[:-8]
+        return weakref.ref(LIVING[-1])
+    return (Node().method, types.ModuleType("made"), {1, "a"}, np.ones(3)[::2], function(child()).__code__, types.MappingProxyType({"a": child()}), frozenset({1, "b"}))[kind]
 
 
 def make(data):
@@ -167,7 +207,7 @@ def parts(roots):
         elif isinstance(value, types.ModuleType):
             if value is np:
                 continue
-        elif not isinstance(value, np.ndarray):
+        elif not isinstance(value, (np.ndarray, collections.abc.Iterator, collections.deque, set, bytearray)):
             continue
         if not isinstance(value, tuple):
             found.append(value)
@@ -260,6 +300,19 @@ def change_array(value, what, a, b):
         value[...] = b
 
 
+def change_deque(value, what, a, b):
+    if what == 0:
+        value.appendleft(leaf(b))
+    elif what == 1:
+        value.append(leaf(b))
+    elif what == 2:
+        value.rotate(a)
+    elif what == 3:
+        value.clear()
+    elif value:
+        value[a % len(value)] = leaf(b)
+
+
 def change_class(what, a, b):
     cls = (Node, Other)[a % 2]
     name = ("shared", "extra", "b")[what % 3]
@@ -299,6 +352,14 @@ def change(call, what, where, a, b):
                     value.cell_contents = leaf(b)
                 elif what % 2:
                     del value.cell_contents
+            elif isinstance(value, collections.abc.Iterator):
+                next(value, None)
+            elif isinstance(value, collections.deque):
+                change_deque(value, what % 5, a, b)
+            elif isinstance(value, set):
+                value.symmetric_difference_update({keys[a % len(keys)]})
+            elif isinstance(value, bytearray):
+                value.append(b) if what % 2 else value.clear()
             elif isinstance(value, types.ModuleType):
                 setattr(value, names[a % 3], leaf(b))
             elif isinstance(value, Slotted):
@@ -306,5 +367,5 @@ def change(call, what, where, a, b):
                     setattr(value, "ab"[a % 2], leaf(b))
                 elif hasattr(value, "b"):
                     del value.b
-        except (SystemExit, KeyError, ValueError, TypeError, AttributeError):
+        except (SystemExit, KeyError, ValueError, TypeError, AttributeError, RuntimeError):
             pass  # the key that refuses to be compared, a view that cannot be reshaped

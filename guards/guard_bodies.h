@@ -12,6 +12,7 @@
 
 #include "guards/guard_private.h"
 #include "runtime/base/hash.h"
+#include "runtime/cpython/iterators.h"
 #include <math.h>
 #include <string.h>
 
@@ -88,7 +89,7 @@ static inline Py_ssize_t fg_length_of(PyObject *v)
         return PyUnicode_GET_LENGTH(v);
     if (PyAnySet_Check(v))
         return PySet_GET_SIZE(v);
-    return -1;
+    return PyByteArray_Check(v) ? Py_SIZE(v) : fg_sized_length(v);
 }
 
 /* First pair of equal pointers: 1 and the two positions, 0 none, -1 out of memory. Few are compared pairwise; more go through an open-addressing
@@ -345,6 +346,23 @@ FG_LONG_BODY(INT_RANGE)
     }
     FG_SEEN_VALUE(v);
     return 0;
+}
+
+FG_LONG_BODY(ITER_STATE)
+{
+    PyObject *want = (PyObject *)k->p;
+    fg_iterator it;
+    if (!fg_iterator_read(v, &it) || it.n_state != PyTuple_GET_SIZE(want)) {
+        FG_SEEN("a %s", Py_TYPE(v)->tp_name);
+        return 0;
+    }
+    for (int i = 0; i < it.n_state; i++) {
+        if (PyLong_AsLongLong(PyTuple_GET_ITEM(want, i)) != it.state[i]) { /* an int of 64 bits */
+            FG_SEEN("a %s with %lld as number %d of its state", Py_TYPE(v)->tp_name, (long long)it.state[i], i + 1);
+            return 0;
+        }
+    }
+    return 1;
 }
 
 /* Fields that are compared and their names, in the order in which a difference is reported. */

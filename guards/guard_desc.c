@@ -1,6 +1,7 @@
 /* Building a description: interned sources and conditions, relations, outputs, and the undo of all of them. */
 #include "guards/guard_private.h"
 #include "runtime/base/hash.h"
+#include "runtime/cpython/iterators.h"
 #include <string.h>
 
 /* ---- tables ---- */
@@ -184,17 +185,16 @@ static fg_status room_for_one(fg_desc *desc)
     return FG_OK;
 }
 
-/* How many parts an indexed accessor tells apart. */
-static int64_t parts_of(fg_accessor acc)
+/* The last of an object's parts that are told apart by a number. */
+static int64_t index_limit(fg_accessor acc)
 {
-    switch (acc) {
-    case FG_ACC_RANGE_PART:
-    case FG_ACC_SLICE_PART:
-    case FG_ACC_PROPERTY_PART:
-    case FG_ACC_TYPE_PART: return 3;
-    case FG_ACC_FUNC_PART: return 4;
-    default: return INT64_MAX;
-    }
+    if (acc == FG_ACC_RANGE_PART || acc == FG_ACC_SLICE_PART || acc == FG_ACC_PROPERTY_PART)
+        return 2;
+    if (acc == FG_ACC_TYPE_PART)
+        return 1;
+    if (acc == FG_ACC_ITER_PART)
+        return FG_ITERATOR_PARTS - 1;
+    return acc == FG_ACC_FUNC_PART || acc == FG_ACC_CODE_PART ? 5 : INT64_MAX;
 }
 
 fg_status fg_desc_source_any(fg_desc *desc, fg_accessor acc, fg_node parent, PyObject *key, PyObject *label, int64_t index, fg_node *out)
@@ -227,7 +227,7 @@ fg_status fg_desc_source_any(fg_desc *desc, fg_accessor acc, fg_node parent, PyO
             index = 0;
         else if (index < 0 && acc != FG_ACC_LIST_ITEM && acc != FG_ACC_TUPLE_ITEM)
             return FG_ERR_INVALID;
-        if (index >= parts_of(acc))
+        if (index > index_limit(acc))
             return FG_ERR_INVALID;
     }
 
@@ -382,6 +382,20 @@ static fg_status meta_copy(fg_desc *desc, const fg_tensor_meta *meta, fg_guard_r
     return meta->type != NULL ? fg_hold_take(desc, (PyObject *)meta->type, FG_HOLD_IDENTITY, &guard->hold) : FG_OK;
 }
 
+/* A tuple of ints of 64 bits. */
+static int is_state(PyObject *object)
+{
+    if (!PyTuple_CheckExact(object) || PyTuple_GET_SIZE(object) > FG_ITERATOR_STATE)
+        return 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); i++) {
+        int overflow = 0;
+        PyObject *number = PyTuple_GET_ITEM(object, i);
+        if (!PyLong_CheckExact(number) || (PyLong_AsLongLongAndOverflow(number, &overflow), overflow))
+            return 0;
+    }
+    return 1;
+}
+
 static fg_status object_arg(fg_desc *desc, PyObject *object, fg_guard_record *guard)
 {
     fg_hold_mode mode = FG_HOLD_VALUE;
@@ -420,6 +434,10 @@ static fg_status object_arg(fg_desc *desc, PyObject *object, fg_guard_record *gu
             return FG_ERR_INVALID;
         if ((guard->leaf.lo = PyObject_Hash(object)) == -1)
             return FG_ERR_PYTHON;
+        break;
+    case FG_GUARD_ITER_STATE:
+        if (!is_state(object))
+            return FG_ERR_INVALID;
         break;
     case FG_GUARD_DICT_KEYS:
     case FG_GUARD_SET_ITEMS:

@@ -72,6 +72,7 @@ static const char *hint(const fg_guard_record *guard, PyObject *v)
     case FG_GUARD_ATTR_LACKS: return "set every attribute in __init__, so that the first call sees the same ones as the later";
     case FG_GUARD_TRUTH:
     case FG_GUARD_FLOAT_NAN:
+    case FG_GUARD_ITER_STATE:
     case FG_GUARD_INT_RANGE: return "a branch or an index depended on it while tracing: the other side needs a version of its own";
     case FG_GUARD_PRESENT:
     case FG_GUARD_ABSENT:

@@ -87,16 +87,11 @@ static fg_proof prove_read(recorder *r, fg_accessor acc, PyObject *parent, const
         FIELD(METHOD_SELF, PyMethod_Check, PyMethodObject, im_self)
         FIELD(MRO, PyType_Check, PyTypeObject, tp_mro)
         FIELD(CODE_CONSTS, PyCode_Check, PyCodeObject, co_consts)
+        FIELD(BUILTIN_SELF, PyCFunction_Check, PyCFunctionObject, m_self)
+        FIELD(BASES, PyType_Check, PyTypeObject, tp_bases)
 #undef FIELD
-    case FG_ACC_FUNC_PART: {
-        PyFunctionObject *f = (PyFunctionObject *)parent;
-        if (!PyFunction_Check(parent))
-            return FG_PROOF_NONE;
-        return prove_field(r, leaf->lo == 0   ? &f->func_name
-                              : leaf->lo == 1 ? &f->func_qualname
-                              : leaf->lo == 2 ? &f->func_doc
-                                              : &f->func_module);
-    }
+    case FG_ACC_FUNC_PART: return PyFunction_Check(parent) ? prove_field(r, fg_func_part(parent, leaf->lo)) : FG_PROOF_NONE;
+    case FG_ACC_CODE_PART: return PyCode_Check(parent) ? prove_field(r, fg_code_part(parent, leaf->lo)) : FG_PROOF_NONE;
     default: /* roots are not in stretches, the rest is rare */ return FG_PROOF_NONE;
     }
 }
@@ -197,11 +192,13 @@ static fg_proof prove_fact(recorder *r, const fg_insn *in, PyObject *v, int stea
     }
 }
 
+/* Not taken: what may change without a word that tells, and what is too rare. */
 static int takes_accessor(fg_accessor acc)
 {
-    return !fg_accessor_is_root(acc) && acc != FG_ACC_GETATTR && acc != FG_ACC_RANGE_PART && acc != FG_ACC_SLICE_PART &&
-           acc != FG_ACC_DESCR_FUNC && acc != FG_ACC_PROPERTY_PART && acc != FG_ACC_PROXY_MAPPING && acc != FG_ACC_TYPE_PART &&
-           acc != FG_ACC_WEAKREF;
+    static const uint8_t left_out[] = {FG_ACC_GETATTR,       FG_ACC_RANGE_PART,    FG_ACC_SLICE_PART, FG_ACC_DESCR_FUNC,
+                                       FG_ACC_PROPERTY_PART, FG_ACC_PROXY_MAPPING, FG_ACC_WEAKREF,    FG_ACC_ITER_PART,
+                                       FG_ACC_ITER_ITEM,     FG_ACC_DEQUE_ITEM,    FG_ACC_VIEW_DICT,     FG_ACC_TYPE_PART};
+    return !fg_accessor_is_root(acc) && memchr(left_out, acc, sizeof left_out) == NULL;
 }
 
 /* The accessor of a LOAD_ (found 1) or NONE_ (found 0); -1: another instruction. */

@@ -10,7 +10,7 @@
 #define FG_GUARD_READ_H
 
 #include "guards/guard_desc.h"
-#include "runtime/cpython/dict.h"
+#include "runtime/cpython/iterators.h"
 
 #define FG_READ(NAME) \
     static inline fg_find fg_read_##NAME(const fg_view *view, PyObject *parent, PyObject *key, int64_t n, PyObject **value)
@@ -143,16 +143,6 @@ FG_READ_FUNC_FIELD(FUNC_CLOSURE, func_closure)
 FG_READ_FUNC_FIELD(FUNC_GLOBALS, func_globals)
 FG_READ_FUNC_FIELD(FUNC_BUILTINS, func_builtins)
 
-FG_READ(FUNC_PART)
-{
-    FG_UNUSED_READ;
-    if (!PyFunction_Check(parent))
-        return FG_FIND_UNDECIDED;
-    PyFunctionObject *f = (PyFunctionObject *)parent;
-    PyObject *part = n == 0 ? f->func_name : n == 1 ? f->func_qualname : n == 2 ? f->func_doc : f->func_module;
-    return fg_read_pointer(part != NULL ? part : Py_None, value);
-}
-
 FG_READ(METHOD_FUNC)
 {
     FG_UNUSED_READ;
@@ -228,7 +218,7 @@ FG_READ(TYPE_PART)
     if (!PyType_Check(parent) || !(((PyTypeObject *)parent)->tp_flags & Py_TPFLAGS_HEAPTYPE))
         return FG_FIND_UNDECIDED;
     PyHeapTypeObject *type = (PyHeapTypeObject *)parent;
-    return fg_read_pointer(n == 0 ? type->ht_name : n == 1 ? type->ht_qualname : type->ht_type.tp_bases, value);
+    return fg_read_pointer(n == 0 ? type->ht_name : type->ht_qualname, value);
 }
 
 FG_READ(CODE_CONSTS)
@@ -244,6 +234,85 @@ FG_READ(WEAKREF)
         return FG_FIND_UNDECIDED;
     PyObject *target = PyWeakref_GET_OBJECT(parent);
     return fg_read_pointer(target != Py_None ? target : NULL, value);
+}
+
+FG_READ(ITER_PART)
+{
+    FG_UNUSED_READ;
+    fg_iterator it;
+    if (!fg_iterator_read(parent, &it) || n >= it.n_parts)
+        return FG_FIND_UNDECIDED;
+    return fg_read_pointer(it.parts[n], value);
+}
+
+FG_READ(ITER_ITEM)
+{
+    FG_UNUSED_READ;
+    return fg_iterator_item(parent, n, value);
+}
+
+FG_READ(DEQUE_ITEM)
+{
+    FG_UNUSED_READ;
+    return fg_is_deque(parent) ? fg_read_pointer(fg_deque_item(parent, n), value) : FG_FIND_UNDECIDED;
+}
+
+FG_READ(VIEW_DICT)
+{
+    FG_UNUSED_READ;
+    PyObject *dict = fg_view_dict(parent);
+    return dict != NULL ? fg_read_pointer(dict, value) : FG_FIND_UNDECIDED;
+}
+
+/* Where the part of a function or of a code object lies. */
+static inline PyObject **fg_func_part(PyObject *object, int64_t n)
+{
+    PyFunctionObject *func = (PyFunctionObject *)object;
+    switch (n) {
+    case 0: return &func->func_name;
+    case 1: return &func->func_qualname;
+    case 2: return &func->func_module;
+    case 3: return &func->func_doc;
+    case 4: return &func->func_dict;
+    default: return &func->func_annotations;
+    }
+}
+
+static inline PyObject **fg_code_part(PyObject *object, int64_t n)
+{
+    PyCodeObject *code = (PyCodeObject *)object;
+    switch (n) {
+    case 0: return &code->co_names;
+    case 1: return &code->co_localsplusnames;
+    case 2: return &code->co_filename;
+    case 3: return &code->co_name;
+    case 4: return &code->co_qualname;
+    default: return &code->co_exceptiontable;
+    }
+}
+
+FG_READ(FUNC_PART)
+{
+    FG_UNUSED_READ;
+    return PyFunction_Check(parent) ? fg_read_pointer(*fg_func_part(parent, n), value) : FG_FIND_UNDECIDED;
+}
+
+FG_READ(CODE_PART)
+{
+    FG_UNUSED_READ;
+    return PyCode_Check(parent) ? fg_read_pointer(*fg_code_part(parent, n), value) : FG_FIND_UNDECIDED;
+}
+
+FG_READ(BUILTIN_SELF)
+{
+    FG_UNUSED_READ;
+    return PyCFunction_Check(parent) ? fg_read_pointer(PyCFunction_GET_SELF(parent), value) : FG_FIND_UNDECIDED;
+}
+
+FG_READ(BASES)
+{
+    FG_UNUSED_READ;
+    return PyType_Check(parent) ? fg_read_pointer(((PyTypeObject *)parent)->tp_bases, value) : FG_FIND_UNDECIDED;
 }
 
 /* GETATTR: FOUND with a new reference, ABSENT for AttributeError, UNDECIDED for any other Exception (both cleared), -2 with the exception set for

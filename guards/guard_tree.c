@@ -50,6 +50,8 @@ static int is_torch_table(const fg_node_record *node)
     }
     return 0;
 }
+static const char *const func_parts[] = {"__name__", "__qualname__", "__module__", "__doc__", "__dict__", "__annotations__"};
+static const char *const code_parts[] = {"names", "localsplusnames", "filename", "name", "qualname", "exceptiontable"};
 
 static PyObject *step(const fg_desc *desc, const fg_node_record *node, PyObject *left)
 {
@@ -116,17 +118,20 @@ static PyObject *step(const fg_desc *desc, const fg_node_record *node, PyObject 
     case FG_ACC_DESCR_FUNC: return PyUnicode_FromFormat("%U.__func__", left);
     case FG_ACC_DICT_KEY: return PyUnicode_FromFormat("list(%U)[%lld]", left, (long long)node->index);
     case FG_ACC_PROXY_MAPPING: return PyUnicode_FromFormat("%U | {}", left);
-    case FG_ACC_FUNC_PART:
-    case FG_ACC_TYPE_PART: {
-        static const char *const parts[2][4] = {{"__name__", "__qualname__", "__doc__", "__module__"},
-                                                {"__name__", "__qualname__", "__bases__", ""}};
-        return PyUnicode_FromFormat("%U.%s", left, parts[node->acc == FG_ACC_TYPE_PART][node->index]);
-    }
+    case FG_ACC_TYPE_PART: return PyUnicode_FromFormat("%U.%s", left, func_parts[node->index]);
     case FG_ACC_MRO: return PyUnicode_FromFormat("%U.__mro__", left);
     case FG_ACC_CODE_CONSTS: return PyUnicode_FromFormat("%U.co_consts", left);
     case FG_ACC_WEAKREF: return PyUnicode_FromFormat("%U()", left);
     case FG_ACC_METHOD_SELF: return PyUnicode_FromFormat("%U.__self__", left);
     case FG_ACC_PROPERTY_PART: return PyUnicode_FromFormat("%U.%s", left, node->index == 0 ? "fget" : node->index == 1 ? "fset" : "fdel");
+    case FG_ACC_ITER_PART: return PyUnicode_FromFormat("<part %lld of %U>", (long long)node->index, left);
+    case FG_ACC_ITER_ITEM: return PyUnicode_FromFormat("<item %lld that %U gives>", (long long)node->index, left);
+    case FG_ACC_DEQUE_ITEM: return PyUnicode_FromFormat("%U[%lld]", left, (long long)node->index);
+    case FG_ACC_VIEW_DICT: return PyUnicode_FromFormat("%U.mapping", left);
+    case FG_ACC_FUNC_PART: return PyUnicode_FromFormat("%U.%s", left, func_parts[node->index]);
+    case FG_ACC_CODE_PART: return PyUnicode_FromFormat("%U.co_%s", left, code_parts[node->index]);
+    case FG_ACC_BUILTIN_SELF: return PyUnicode_FromFormat("%U.__self__", left);
+    case FG_ACC_BASES: return PyUnicode_FromFormat("%U.__bases__", left);
     case FG_ACC_RANGE_PART:
     case FG_ACC_SLICE_PART: return PyUnicode_FromFormat("%U.%s", left, node->index == 0 ? "start" : node->index == 1 ? "stop" : "step");
     case FG_N_ACCESSORS: break;
@@ -246,6 +251,7 @@ PyObject *fg_guard_sentence(const fg_desc *desc, const fg_guard_record *guard)
     case FG_GUARD_DICT_KEYS: text = PyUnicode_FromFormat("tuple(%U) == %U", source, arg); break;
     case FG_GUARD_ATTR_HAS: text = PyUnicode_FromFormat("%U has its own attribute %U", source, arg); break;
     case FG_GUARD_ATTR_LACKS: text = PyUnicode_FromFormat("%U has no attribute %U of its own", source, arg); break;
+    case FG_GUARD_ITER_STATE: text = PyUnicode_FromFormat("%U is at %U", source, arg); break;
     case FG_GUARD_FLOAT_NAN: text = PyUnicode_FromFormat("isnan(%U)", source); break;
     case FG_GUARD_INT_RANGE:
         text = PyUnicode_FromFormat("%lld <= %U <= %lld", (long long)guard->leaf.lo, source, (long long)guard->leaf.hi);

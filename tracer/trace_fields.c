@@ -29,17 +29,17 @@ static fg_flow give_const(fg_trace *t, PyObject *real, fg_value **out)
 }
 
 /* A field that is NULL where Python says None. */
-static fg_flow give_or_none(fg_trace *t, fg_accessor acc, fg_node node, PyObject *real, fg_value **out)
+static fg_flow give_or_none(fg_trace *t, fg_accessor acc, fg_node node, int64_t index, PyObject *real, fg_value **out)
 {
     if (real != NULL)
-        return give_lazy(t, acc, node, 0, real, out);
+        return give_lazy(t, acc, node, index, real, out);
     fg_node field;
-    FG_DO(fg_source(t, acc, node, NULL, 0, &field));
+    FG_DO(fg_source(t, acc, node, NULL, index, &field));
     FG_DO(fg_guard(t, FG_GUARD_ABSENT, field, NULL, 0, 0));
     return give_const(t, Py_None, out);
 }
 
-static const char *const function_parts[] = {"__name__", "__qualname__", "__doc__", "__module__"};
+static const char *const function_parts[] = {"__name__", "__qualname__", "__module__", "__doc__"};
 
 static fg_flow existing_function(fg_trace *t, fg_value *f, PyObject *name, fg_value **out)
 {
@@ -47,8 +47,8 @@ static fg_flow existing_function(fg_trace *t, fg_value *f, PyObject *name, fg_va
     fg_node node = f->node;
     int part = part_of(name, function_parts, 4);
     if (part >= 0) {
-        PyObject *const fields[] = {real->func_name, real->func_qualname, real->func_doc, real->func_module};
-        return give_lazy(t, FG_ACC_FUNC_PART, node, part, fields[part] != NULL ? fields[part] : Py_None, out);
+        PyObject *const fields[] = {real->func_name, real->func_qualname, real->func_module, real->func_doc};
+        return give_or_none(t, FG_ACC_FUNC_PART, node, part, fields[part], out);
     }
     static const char *const fields[] = {"__code__", "__defaults__", "__kwdefaults__", "__closure__", "__globals__", "__builtins__"};
     switch (part_of(name, fields, 6)) {
@@ -58,9 +58,9 @@ static fg_flow existing_function(fg_trace *t, fg_value *f, PyObject *name, fg_va
         FG_DO(fg_guard(t, FG_GUARD_ID, code, real->func_code, 0, 0));
         return give_const(t, real->func_code, out);
     }
-    case 1: return give_or_none(t, FG_ACC_FUNC_DEFAULTS, node, real->func_defaults, out);
-    case 2: return give_or_none(t, FG_ACC_FUNC_KWDEFAULTS, node, real->func_kwdefaults, out);
-    case 3: return give_or_none(t, FG_ACC_FUNC_CLOSURE, node, real->func_closure, out);
+    case 1: return give_or_none(t, FG_ACC_FUNC_DEFAULTS, node, 0, real->func_defaults, out);
+    case 2: return give_or_none(t, FG_ACC_FUNC_KWDEFAULTS, node, 0, real->func_kwdefaults, out);
+    case 3: return give_or_none(t, FG_ACC_FUNC_CLOSURE, node, 0, real->func_closure, out);
     case 4: return give_lazy(t, FG_ACC_FUNC_GLOBALS, node, 0, real->func_globals, out);
     case 5: return give_lazy(t, FG_ACC_FUNC_BUILTINS, node, 0, real->func_builtins, out);
     default: break;
@@ -84,7 +84,7 @@ static fg_flow new_function(fg_trace *t, fg_value *f, PyObject *name, fg_value *
     switch (part_of(name, function_parts, 4)) {
     case 0: return give_const(t, code->co_name, out);
     case 1: return give_const(t, code->co_qualname, out);
-    case 2: {
+    case 3: {
         PyObject *first = PyTuple_GET_SIZE(code->co_consts) > 0 ? PyTuple_GET_ITEM(code->co_consts, 0) : Py_None;
         return give_const(t, PyUnicode_Check(first) ? first : Py_None, out);
     }
@@ -175,7 +175,7 @@ fg_flow fg_class_field(fg_trace *t, fg_value *o, PyObject *name, fg_value **out,
     switch (part) {
     case 0: return give_lazy(t, FG_ACC_TYPE_PART, node, 0, heap->ht_name, out);
     case 1: return give_lazy(t, FG_ACC_TYPE_PART, node, 1, heap->ht_qualname, out);
-    case 2: return give_lazy(t, FG_ACC_TYPE_PART, node, 2, type->tp_bases, out);
+    case 2: return give_lazy(t, FG_ACC_BASES, node, 0, type->tp_bases, out);
     default: return give_lazy(t, FG_ACC_MRO, node, 0, type->tp_mro, out);
     }
 }

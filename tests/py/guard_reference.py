@@ -10,16 +10,20 @@ something depends on has a value, and every source with an `absent` condition is
 
 from __future__ import annotations
 
+import array
 import ast
+import copy
 import ctypes
 import gc
+import itertools
 import math
+import operator
 import re
 import struct
 import sys
 import types
 import weakref
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -147,7 +151,7 @@ def parse(text: str, objects: dict[str, Any] | None = None) -> Guards:
                 operand = line.constant(resolve)
             elif kind == "in_range":
                 operand = (line.constant(resolve), line.constant(resolve))
-            elif kind in ("type_is", "is", "is_subtype", "is_no_subtype", "equals", "dict_has", "dict_lacks", "dict_keys", "set_has", "set_lacks", "set_items", "attr_has", "attr_lacks"):
+            elif kind in ("type_is", "is", "is_subtype", "is_no_subtype", "equals", "dict_has", "dict_lacks", "dict_keys", "set_has", "set_lacks", "set_items", "attr_has", "attr_lacks", "iterator_at"):
                 operand = line.constant(resolve)
             elif kind == "tensor":
                 operand = (row.split(" tensor ", 1)[1], line.constant(resolve), line.constant(resolve))
@@ -222,11 +226,115 @@ def dict_find(container: dict, key: Any) -> Any:
 
 
 def instance_dict(value: Any) -> dict:
+    if type(value) is types.FunctionType:  # asking would make one
+        found = pointer(value, FUNCTION_PARTS[4])
+        return {} if found is ABSENT else found
     try:
         found = object.__getattribute__(value, "__dict__")
     except AttributeError:
         return {}
     return found if isinstance(found, dict) else dict(found)
+
+
+SEQUENCE_ITERATORS = {type(iter(made)): kind for made, kind in (((), tuple), ([], list), ("", str), ("\u00e9", str), (b"", bytes), (bytearray(), bytearray))}
+TABLE_ITERATORS = {type(make({})) for make in (lambda d: iter(d), lambda d: iter(d.values()), lambda d: iter(d.items()), reversed, lambda d: reversed(d.values()), lambda d: reversed(d.items()))}
+LIST_REVERSED = type(reversed([]))
+ORDERED = type(iter(OrderedDict()))
+CALLABLE = type(iter(int, 1))
+DEQUE_ITERATOR = type(iter(deque()))
+RANGES = (type(iter(range(0))), type(iter(range(2**70))))
+SEQUENCE = type(iter(type("Counted", (), {"__getitem__": lambda self, i: i})()))
+SET_ITERATOR = type(iter(set()))
+FUNCTION_PARTS, CODE_NAMES = {4: 88, 5: 112}, 96
+
+
+def word(value: Any, offset: int) -> int:
+    return ctypes.c_ssize_t.from_address(id(value) + offset).value
+
+
+def pointer(value: Any, offset: int) -> Any:
+    address = ctypes.c_void_p.from_address(id(value) + offset).value
+    return ABSENT if not address else ctypes.cast(address, ctypes.py_object).value
+
+
+def code_part(code: types.CodeType, n: int) -> Any:
+    return (code.co_names, pointer(code, CODE_NAMES), code.co_filename, code.co_name, code.co_qualname, code.co_exceptiontable)[n]
+
+
+def iterator_parts(value: Any) -> list:
+    """As runtime/cpython/iterators.h lists them; offsets where Python shows no more than a copy."""
+    kind = type(value)
+    if kind in SEQUENCE_ITERATORS or kind is LIST_REVERSED or kind is reversed or kind is SEQUENCE:
+        return [pointer(value, 24)]
+    if kind in TABLE_ITERATORS or kind is SET_ITERATOR:
+        return [pointer(value, 16)]
+    if kind is ORDERED:
+        return [pointer(value, 24), pointer(value, 56)]
+    if kind is enumerate or kind is zip:
+        return [pointer(value, 24)]
+    if kind is map or kind is CALLABLE or kind is itertools.chain:
+        return [pointer(value, 16), pointer(value, 24)]
+    if kind is filter:
+        return [pointer(value, 24), pointer(value, 16)]
+    if kind is itertools.count:
+        return [pointer(value, 24), pointer(value, 32)]
+    if kind is itertools.cycle:
+        return [pointer(value, 16), pointer(value, 24)]
+    if kind is itertools.repeat or kind is itertools.islice:
+        return [pointer(value, 16)]
+    if kind is DEQUE_ITERATOR:
+        return [value.__reduce__()[1][0]]
+    return []
+
+
+def iterator_item(value: Any, ahead: int) -> Any:
+    """By walking a copy."""
+    if type(value) not in (type(iter(())), type(iter([])), LIST_REVERSED):
+        return WRONG
+    return next(itertools.islice(copy.copy(value), ahead, None), ABSENT)
+
+
+def iterator_state(value: Any) -> tuple | None:
+    kind = type(value)
+    if kind in SEQUENCE_ITERATORS or kind is LIST_REVERSED:
+        if pointer(value, 24) is ABSENT:
+            return (-1, 0)
+        return (word(value, 16), operator.length_hint(value))
+    if kind in RANGES:
+        rest = value.__reduce__()
+        whole, at = rest[1][0], rest[2] or 0
+        n = (whole[-1] - whole[0]) // whole.step + 1 if whole else 0
+        state = (whole.start + whole.step * at, whole.step, n - at)
+        return state if all(-(2**63) <= number < 2**63 for number in (whole.start, n, at, *state)) else None
+    if kind in TABLE_ITERATORS or kind is SET_ITERATOR:
+        container = pointer(value, 16)
+        if container is ABSENT:
+            return (0, 1)
+        base = dict if isinstance(container, dict) else type(container).__mro__[-2]
+        return (word(value, 48 if isinstance(container, dict) else 40), int(word(value, 24) == base.__len__(container)))
+    if kind is ORDERED:
+        container = pointer(value, 24)
+        return (int(container is ABSENT or word(value, 32) == dict.__len__(container)),)
+    if kind is reversed or kind is SEQUENCE:
+        return (-1 if pointer(value, 24) is ABSENT else word(value, 16),)
+    if kind is enumerate:
+        at = value.__reduce__()[1][1]
+        return (at,) if -(2**63) <= at < 2**63 else None
+    if kind is zip:
+        return (int(len(value.__reduce__()) == 3),)
+    if kind in (map, filter, CALLABLE, itertools.chain):
+        return ()
+    if kind is itertools.count:
+        return () if pointer(value, 24) is not ABSENT else (word(value, 16),)
+    if kind is itertools.repeat:
+        return (word(value, 24),)
+    if kind is itertools.islice:
+        return tuple(word(value, at) for at in (24, 32, 40, 48))
+    if kind is itertools.cycle:
+        return (word(value, 32), int(ctypes.c_int.from_address(id(value) + 40).value != 0))
+    if kind is DEQUE_ITERATOR:
+        return (operator.length_hint(value), int(word(value, 40) == word(value.__reduce__()[1][0], 56)))
+    return None
 
 
 def read(accessor: str, parent: Any, operand: Any, call: dict) -> Any:
@@ -290,14 +398,10 @@ def read(accessor: str, parent: Any, operand: Any, call: dict) -> Any:
             return WRONG
         value = (parent.fget, parent.fset, parent.fdel)[operand]
         return ABSENT if value is None else value
-    if accessor == "func_part":
-        if type(parent) is not types.FunctionType:
-            return WRONG
-        return (parent.__name__, parent.__qualname__, parent.__doc__, parent.__module__)[operand]
     if accessor == "type_part":
         if not isinstance(parent, type) or not type.__dict__["__flags__"].__get__(parent) & 1 << 9:  # made at run time
             return WRONG
-        return type.__dict__[("__name__", "__qualname__", "__bases__")[operand]].__get__(parent)
+        return type.__dict__[("__name__", "__qualname__")[operand]].__get__(parent)
     if accessor == "dict_key":
         if not isinstance(parent, dict):
             return WRONG
@@ -315,6 +419,35 @@ def read(accessor: str, parent: Any, operand: Any, call: dict) -> Any:
             return WRONG
         target = weakref.ref.__call__(parent)
         return ABSENT if target is None else target
+    if accessor == "iterator_part":
+        parts = iterator_parts(parent)
+        return WRONG if operand >= len(parts) else parts[operand]
+    if accessor == "iterator_item":
+        return iterator_item(parent, operand)
+    if accessor == "deque_item":
+        if not isinstance(parent, deque):
+            return WRONG
+        return deque.__getitem__(parent, operand) if operand < deque.__len__(parent) else ABSENT
+    if accessor == "view_dict":
+        if not isinstance(parent, (type({}.keys()), type({}.values()), type({}.items()))):
+            return WRONG
+        return next(found for found in gc.get_referents(parent) if isinstance(found, dict))
+    if accessor == "function_part":
+        if type(parent) is not types.FunctionType:
+            return WRONG
+        if operand >= 4:  # the two that asking would make
+            return pointer(parent, FUNCTION_PARTS[operand])
+        return getattr(parent, ("__name__", "__qualname__", "__module__", "__doc__")[operand])
+    if accessor == "code_part":
+        if type(parent) is not types.CodeType:
+            return WRONG
+        return code_part(parent, operand)
+    if accessor == "builtin_self":
+        if not isinstance(parent, types.BuiltinFunctionType):
+            return WRONG
+        return ABSENT if parent.__self__ is None else parent.__self__
+    if accessor == "bases":
+        return type.__getattribute__(parent, "__bases__") if isinstance(parent, type) else WRONG
     if accessor in ("range_part", "slice_part"):
         if type(parent) is not (range if accessor == "range_part" else slice):
             return WRONG
@@ -331,7 +464,14 @@ def read(accessor: str, parent: Any, operand: Any, call: dict) -> Any:
 
 
 TRUTHS = (type(None), bool, int, float, complex, str, bytes, tuple, list, dict, set, frozenset)
-SIZED = (tuple, list, dict, set, frozenset, str, bytes)
+SIZED = (tuple, list, dict, set, frozenset, str, bytes, bytearray, deque, array.array, range)
+
+
+def length(base: type, value: Any) -> int | None:
+    if base is not range:
+        return base.__len__(value)
+    n = (value[-1] - value[0]) // value.step + 1 if value else 0
+    return n if n < 2**63 else None
 
 
 def holds(kind: str, value: Any, operand: Any, tensor_text) -> bool:
@@ -354,7 +494,7 @@ def holds(kind: str, value: Any, operand: Any, tensor_text) -> bool:
     if kind == "length":
         for base in SIZED:
             if isinstance(value, base):
-                return base.__len__(value) == operand
+                return length(base, value) == operand
         return False
     if kind == "dict_has":
         return isinstance(value, dict) and dict_find(value, operand) not in (ABSENT, WRONG)
@@ -374,6 +514,8 @@ def holds(kind: str, value: Any, operand: Any, tensor_text) -> bool:
     if kind in ("attr_has", "attr_lacks"):
         found = value.__dict__.get(operand, ABSENT) if isinstance(value, type) else dict_find(instance_dict(value), operand)
         return found is ABSENT if kind == "attr_lacks" else found is not ABSENT and found is not WRONG
+    if kind == "iterator_at":
+        return iterator_state(value) == operand
     if kind == "is_nan":
         return type(value) is float and math.isnan(value)
     if kind == "in_range":

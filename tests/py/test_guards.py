@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import array
 import collections
+import itertools
 import os
 import random
 import sys
@@ -104,8 +106,37 @@ def outer(rng):
     return inner
 
 
+class Counted:
+    def __getitem__(self, i):
+        return i
+
+
+def make_iterator(rng, again):
+    """An iterator, perhaps under way, a deque or a view."""
+    made = [again() for _ in range(rng.randrange(4))]
+    table = {i: again() for i in range(rng.randrange(4))}
+    iterator = rng.choice((
+        lambda: iter(made), lambda: iter(tuple(made)), lambda: reversed(made), lambda: reversed(tuple(made)), lambda: iter("abc"), lambda: iter("\u00e9\u4e2d"),
+        lambda: iter(b"abc"), lambda: iter(bytearray(b"abc")), lambda: iter(table), lambda: iter(table.values()), lambda: reversed(table.items()),
+        lambda: iter(collections.OrderedDict(table)), lambda: iter({1, 2, 3}), lambda: iter(range(2, 9, 3)), lambda: iter(range(2**65)),
+        lambda: iter(range(2**62, 2**65)), lambda: iter(range(2**70, 2**70 + 3)), lambda: enumerate(made), lambda: enumerate(made, 2**70), lambda: zip(made, "ab"),
+        lambda: zip(strict=True), lambda: map(str, made), lambda: filter(None, made), lambda: iter(Counted()), lambda: iter(int, 1), lambda: itertools.count(3),
+        lambda: itertools.count(2.5), lambda: itertools.count(1, 2), lambda: itertools.count(2**70), lambda: itertools.repeat(1), lambda: itertools.repeat("a", 3),
+        lambda: itertools.chain(made, "ab"), lambda: itertools.islice(made, 1, 3), lambda: itertools.cycle("ab"), lambda: iter(collections.deque(made)),
+        lambda: collections.deque(made), lambda: collections.deque(range(rng.randrange(300))), lambda: table.keys(), lambda: table.values(),
+        lambda: collections.OrderedDict(table).items(), lambda: array.array("i", [1, 2]), lambda: len, lambda: "".join, lambda: make_iterator.__code__,
+    ))()
+    if hasattr(iterator, "__next__"):
+        for _ in range(rng.choice((0, 0, 1, 2, 5))):
+            next(iterator, None)
+    if rng.random() < 0.2:
+        made.append(1)
+        table[9] = 1
+    return iterator
+
+
 def make_value(rng: random.Random, depth: int = 0):
-    pick = rng.randrange(24 if depth < 3 else 6)
+    pick = rng.randrange(28 if depth < 3 else 6)
     again = lambda: make_value(rng, depth + 1)  # noqa: E731
     if pick < 6:
         return rng.choice(SCALARS)
@@ -148,13 +179,15 @@ def make_value(rng: random.Random, depth: int = 0):
     if pick == 17:
         return Plain().method
     if pick == 18:
-        return rng.choice((range(0, 5, 2), range(3), slice(1, None), slice(0, 4, 2)))
+        return rng.choice((range(0, 5, 2), range(3), slice(1, None), slice(0, 4, 2), range(2**70), range(2**62)))
     if pick == 19:
         return rng.choice((np, types, int, Plain, Child, len, Plain.__dict__["static"], Plain.__dict__["computed"], property()))
     if pick == 20:
         return rng.choice((np.zeros((2, 3)), np.zeros((3, 2)).T, np.ones(4, "f4"), np.ones((2, 3), order="F"), np.array(1), np.zeros((2, 3), ">f8")))
     if pick == 21:
         return rng.choice(({EvilKey(): 1}, {QuietKey(): 1}, {("a", EvilKey()): 1}, {EvilKey(): 1, 5: 2}))
+    if pick >= 24:
+        return make_iterator(rng, again)
     if pick == 22 and rng.random() < 0.6:
         if rng.random() < 0.5:
             return types.MappingProxyType({rng.choice(KEYS): again() for _ in range(rng.randrange(3))})
@@ -186,12 +219,14 @@ def tensor_text(value):
     return desc.to_text().split(" tensor ", 1)[1].split("\n")[0]
 
 
-INDEXED = {"arg": 4, "freevar": 3, "list_item": 4, "tuple_item": 4, "range_part": 3, "slice_part": 3, "property_part": 3, "dict_key": 4, "func_part": 4, "type_part": 3}
+INDEXED = {"arg": 4, "freevar": 3, "list_item": 4, "tuple_item": 4, "range_part": 3, "slice_part": 3, "property_part": 3, "dict_key": 4, "iterator_part": 2, "iterator_item": 4, "deque_item": 300,
+           "function_part": 6, "code_part": 6, "type_part": 2}
 FITTING = {
-    types.MappingProxyType: ["proxy_mapping"], weakref.ref: ["weakref"], types.CodeType: ["code_consts"],
+    types.MappingProxyType: ["proxy_mapping"], weakref.ref: ["weakref"], types.CodeType: ["code_consts", "code_part"], types.BuiltinFunctionType: ["builtin_self"], collections.deque: ["deque_item"],
+    type({}.keys()): ["view_dict"], type({}.values()): ["view_dict"], type({}.items()): ["view_dict"], collections.abc.Iterator: ["iterator_part", "iterator_part", "iterator_item"],
     dict: ["dict_item", "dict_item", "dict_key"], list: ["list_item"], tuple: ["tuple_item"], types.CellType: ["cell_contents"], types.ModuleType: ["module_dict"],
-    types.FunctionType: ["code", "defaults", "kwdefaults", "closure", "func_globals", "func_builtins", "func_part"], types.MethodType: ["method_func", "method_self"],
-    range: ["range_part"], slice: ["slice_part"], property: ["property_part"], staticmethod: ["descr_func"], type: ["type_lookup", "type_lookup", "mro", "type_part"],
+    types.FunctionType: ["code", "defaults", "kwdefaults", "closure", "func_globals", "func_builtins", "function_part"], types.MethodType: ["method_func", "method_self"],
+    range: ["range_part"], slice: ["slice_part"], property: ["property_part"], staticmethod: ["descr_func"], type: ["type_lookup", "type_lookup", "mro", "bases", "type_part"],
 }
 ROOTS = ["arg", "arg", "arg", "freevar", "globals", "builtins", "function", "const"]
 
@@ -269,6 +304,9 @@ def random_condition(rng, desc, number, value, tensors):
         kinds += ["dict_keys"] * 3
     if isinstance(other, (set, frozenset)):
         kinds += ["set_has", "set_lacks", "set_items", "set_items"] * 3
+    state = reference.iterator_state(other)
+    if state is not None:
+        kinds += ["iterator_at"] * 8
     if isinstance(other, type):
         kinds += ["is_subtype", "is_no_subtype"] * 3
     if type(other) is np.ndarray:
@@ -283,6 +321,8 @@ def random_condition(rng, desc, number, value, tensors):
             desc.guard(kind, number, other)
         elif kind in ("set_has", "set_lacks"):
             desc.guard(kind, number, rng.choice([*KEYS, *other]))
+        elif kind == "iterator_at":
+            desc.guard(kind, number, state)
         elif kind == "set_items":
             items = list(other)
             rng.shuffle(items)
@@ -293,7 +333,7 @@ def random_condition(rng, desc, number, value, tensors):
         elif kind == "truth":
             desc.guard(kind, number, lo=int(bool(other)) if type(other) in reference.TRUTHS else 1)
         elif kind == "length":
-            desc.guard(kind, number, lo=next((base.__len__(other) for base in reference.SIZED if isinstance(other, base)), 2))
+            desc.guard(kind, number, lo=next((reference.length(base, other) or 0 for base in reference.SIZED if isinstance(other, base)), 2))
         elif kind in ("dict_has", "dict_lacks"):
             desc.guard(kind, number, rng.choice(KEYS))
         elif kind == "dict_keys":
