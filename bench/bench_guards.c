@@ -61,6 +61,7 @@ const fg_bench_row fg_bench_rows[] = {
     FACT("guard/set_has", fg_loads_slot, "n0 = arg 0\nguard n0 set_has 'lr'\n", "({'lr'},)", "({'mo'},)"),
     FACT("guard/set_lacks", fg_loads_slot, "n0 = arg 0\nguard n0 set_lacks 'lr'\n", "({'mo'},)", "({'lr'},)"),
     FACT("guard/set_items", fg_loads_slot, "n0 = arg 0\nguard n0 set_items ('lr', 'mo',)\n", "({'lr', 'mo'},)", "({'lr'},)"),
+    FACT("guard/accepts", fg_loads_slot, "n0 = arg 0\nguard n0 accepts @'builtins:callable'\n", "(len,)", "(5,)"),
     FACT("guard/iterator_at", fg_loads_slot, "n0 = arg 0\nguard n0 iterator_at (0, 2,)\n", "(iter((1, 2)),)", "(iter((1, 2, 3)),)"),
     FACT("guard/tensor", fg_loads_ndarray, "n0 = arg 0\nguard n0 " ARRAY "\noutput n0\n", "(x,)", "(np.ones((4, 9)),)"),
     {"guard/torch_state/hit", fg_case_fact, fg_run_eval, fg_loads_nothing, NULL, 0, FG_CASE_HIT, "guard - " TORCH "0\n", "()"},
@@ -70,6 +71,16 @@ const fg_bench_row fg_bench_rows[] = {
     /* No array of NumPy says which storage is its own, so that this program has nothing that would be accepted. */
     {"guard/storage_distinct/miss", fg_case_fact, fg_run_eval, fg_loads_storage, NULL, 0, FG_CASE_MISS,
      "n0 = arg 0\nn1 = arg 1\nrelation storage_distinct n0 n1\n", "(x, x)"},
+
+    {"guard/memory_apart/hit", fg_case_fact, fg_run_eval, fg_loads_storage, NULL, 0, FG_CASE_HIT,
+     "n0 = arg 0\nn1 = arg 1\nguard n0 type_is @'b:np.ndarray'\nguard n1 type_is @'b:np.ndarray'\nrelation memory_apart n0 n1\n",
+     "(np.ones(4), np.ones(4))"},
+    {"guard/memory_apart/miss", fg_case_fact, fg_run_eval, fg_loads_storage, NULL, 0, FG_CASE_MISS,
+     "n0 = arg 0\nn1 = arg 1\nguard n0 type_is @'b:np.ndarray'\nguard n1 type_is @'b:np.ndarray'\nrelation memory_apart n0 n1\n", "(x, x)"},
+    FACT("guard/holds/int", fg_loads_int, "n0 = arg 0\nrelation holds n0 'v0 8 % 0 =='\n", "(16,)", "(17,)"),
+    FACT("guard/holds/size", fg_loads_ndarray,
+         "n0 = arg 0\nguard n0 type_is @'b:np.ndarray'\nrelation holds n0 'size0.1 2 * size0.0 4 * =='\n", "(np.ones((4, 8)),)",
+         "(np.ones((4, 9)),)"),
 
     /* accessors; what they lead to is compared by identity */
     FACT("accessor/arg", fg_loads_slot, "n0 = arg 0\nguard n0 is @'b:c'\n", "(c,)", "(5,)"),

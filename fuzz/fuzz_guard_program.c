@@ -17,7 +17,7 @@
 
 enum { MAX_ENTRIES = 70, MAX_STEPS = 24, MAX_ROUNDS = 12, N_SLOTS = 3, MAKE_BYTES = 48, N_WORDS = (MAX_ENTRIES + 63) / 64 };
 
-static PyObject *make, *change, *keys, *names;
+static PyObject *make, *change, *keys, *names, *users;
 
 static void require(int condition, const char *what)
 {
@@ -39,7 +39,8 @@ static void start(void)
     change = PyObject_GetAttrString(module, "change");
     keys = PyObject_GetAttrString(module, "keys");
     names = PyObject_GetAttrString(module, "names");
-    require(make != NULL && change != NULL && keys != NULL && names != NULL, "functions");
+    users = PyObject_GetAttrString(module, "users");
+    require(users != NULL && make != NULL && change != NULL && keys != NULL && names != NULL, "functions");
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(names); i++) {
         Py_INCREF(PyList_GET_ITEM(names, i));
         PyUnicode_InternInPlace(&((PyListObject *)names)->ob_item[i]);
@@ -286,6 +287,8 @@ static void add_condition(fg_desc *desc, const subject *s, fg_node node, PyObjec
         PyObject *member;
         if (v != NULL && PyAnySet_Check(v) && next(b, 32) != 31)
             kind = fg_set_find(v, arg.object, PyObject_Hash(arg.object), &member) == FG_FIND_FOUND ? FG_GUARD_SET_HAS : FG_GUARD_SET_LACKS;
+    } else if (kind == FG_GUARD_ACCEPTS) {
+        arg.object = from(users, b);
     } else if (kind == FG_GUARD_ITER_STATE) {
         fg_iterator it = {0};
         (void)fg_iterator_read(arg.object, &it);
@@ -321,6 +324,83 @@ static void add_condition(fg_desc *desc, const subject *s, fg_node node, PyObjec
     fg_status st = fg_desc_guard(desc, kind, node, arg, (fg_origin){0});
     require(st == FG_OK || st == FG_ERR_INVALID || st == FG_ERR_UNSUPPORTED, "condition");
     Py_XDECREF(made);
+}
+
+/* Postfix text of an expression over n sources. */
+static void expression(char *out, size_t room, unsigned n, unsigned depth, bytes *b)
+{
+    static const char *const operands[] = {"v", "v", "v", "len", "ndim", "offset", "size", "stride"};
+    static const char *const constants[] = {
+        "0", "1", "-7", "3", "9223372036854775807", "-9223372036854775808", "0.5", "float:0x7ff8000000000000"};
+    static const char *const operations[] = {
+        "+", "-", "*", "//", "%", "min", "max", "==", "!=", "<", "<=", ">", ">=", "and", "or", "neg", "abs", "not"};
+    size_t at = strlen(out);
+    unsigned dice = next(b, 8);
+    if (depth == 0 || dice == 0) {
+        unsigned which = next(b, 12);
+        if (which < 8)
+            snprintf(out + at, room - at, which < 6 ? "%s%u " : "%s%u.%u ", operands[which], next(b, n), next(b, 3));
+        else
+            snprintf(out + at, room - at, "%s ", constants[next(b, 8)]);
+        return;
+    }
+    unsigned operation = next(b, 18);
+    expression(out, room, n, depth - 1, b);
+    if (operation < 15)
+        expression(out, room, n, depth - 1, b);
+    at = strlen(out);
+    snprintf(out + at, room - at, "%s ", operations[operation]);
+}
+
+static void add_expression(fg_desc *desc, const known *found, const fg_node *nodes, unsigned n, bytes *b)
+{
+    char text[1024] = "";
+    PyObject *values[MAX_STEPS];
+    fg_node ids[MAX_STEPS];
+    const fg_tensor_adaptor *adaptors[MAX_STEPS];
+    fg_expr *expr = NULL;
+    const char *problem = NULL;
+    int known_all = 1;
+    expression(text, sizeof text - 8, n, next(b, 4), b);
+    for (unsigned i = 0; i < n; i++) {
+        values[i] = found[i].value;
+        ids[i] = (fg_node)i;
+        adaptors[i] = values[i] != NULL ? fg_tensor_adaptor_find(Py_TYPE(values[i])) : NULL;
+        known_all &= values[i] != NULL;
+    }
+    require(fg_expr_parse(text, n, &expr, &problem) == FG_OK, "expression");
+    if (known_all && !fg_expr_holds(expr, values, ids, adaptors))
+        strcat(text, "not");
+    free(expr);
+    require(fg_desc_expression(desc, nodes, n, text, (fg_origin){0}) == FG_OK, "adding the expression");
+}
+
+/* Over all sources, or over those that are tensors. */
+static void add_relation(fg_desc *desc, const known *all, unsigned n_all, bytes *b)
+{
+    static const uint8_t kinds[] = {FG_GUARD_SAME,         FG_GUARD_DISTINCT, FG_GUARD_STORAGE_DISTINCT,
+                                    FG_GUARD_MEMORY_APART, FG_GUARD_EXPR,     FG_GUARD_EXPR};
+    fg_guard_kind kind = kinds[next(b, sizeof kinds)];
+    int tensors = kind == FG_GUARD_STORAGE_DISTINCT || kind == FG_GUARD_MEMORY_APART;
+    known found[MAX_STEPS];
+    fg_node nodes[MAX_STEPS];
+    unsigned n = 0, most = kind == FG_GUARD_EXPR ? 3 : MAX_STEPS;
+    for (unsigned i = 0; i < n_all && n < most; i++) {
+        PyObject *v = all[i].value;
+        int is_tensor = v != NULL && fg_tensor_adaptor_find(Py_TYPE(v)) != NULL;
+        if ((tensors && !is_tensor) || (!tensors && next(b, 2)))
+            continue;
+        if (is_tensor && (tensors || kind == FG_GUARD_EXPR)) {
+            fg_guard_arg type = {.object = (PyObject *)Py_TYPE(v)};
+            require(fg_desc_guard(desc, FG_GUARD_TYPE, all[i].node, type, (fg_origin){0}) == FG_OK, "type of a tensor");
+        }
+        nodes[n] = all[i].node;
+        found[n++] = all[i];
+    }
+    if (kind == FG_GUARD_EXPR && n > 0)
+        add_expression(desc, found, nodes, n, b);
+    else if (kind != FG_GUARD_EXPR && n > 1)
+        require(fg_desc_relation(desc, kind, nodes, n, (fg_origin){0}) == FG_OK, "relation");
 }
 
 /* Steps that are refused are passed over: what can be built is what counts. */
@@ -368,10 +448,8 @@ static void fill(fg_desc *desc, const subject *s, bytes *b)
             (void)fg_desc_output(desc, nodes[n], &position); /* what only a weak reference keeps is refused */
         n++;
     }
-    if (n >= 2 && next(b, 16) == 15) {
-        fg_status st = fg_desc_relation(desc, FG_GUARD_SAME + next(b, 3), nodes, n, (fg_origin){0});
-        require(st == FG_OK, "relation");
-    }
+    if (next(b, 4) == 3)
+        add_relation(desc, found, n, b);
     Py_DECREF(kept);
 }
 

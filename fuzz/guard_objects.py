@@ -59,6 +59,21 @@ gc.freeze()  # so that a collection looks at what the bytes made, not at all of 
 originals = dict(vars(Node)), dict(vars(Other))
 
 
+def refuses_containers(value):
+    return len(value) < 0
+
+
+def raises(value):
+    raise ValueError
+
+
+def collects(value):
+    gc.collect(0)
+    return True
+
+
+users = [callable, refuses_containers, raises, collects, lambda value: True, lambda value: []]
+SHARED = np.ones((5, 3))
 LIVING = []  # targets of weak references
 
 
@@ -150,7 +165,8 @@ def tree(r, depth):
             made.b = child()
         return made
     if kind == 16:
-        return np.ones((r.take(4) + 1, 3), dtype=("f4", "f8", "i8")[r.take(3)])
+        made = np.ones((r.take(4) + 1, 3), dtype=("f4", "f8", "i8")[r.take(3)])
+        return (made, made, SHARED[:2], SHARED[2:], SHARED[::2], SHARED[3:3])[r.take(6)]
     if kind == 17:
         return function(child())
     if kind == 18:

@@ -121,7 +121,7 @@ const fg_tensor_adaptor *fg_dlpack_adaptor_find(PyTypeObject *type)
     dlpack_adaptor *a = table != NULL ? fg_calloc(1, sizeof *a) : NULL;
     if (a == NULL)
         return NULL;
-    a->base = (fg_tensor_adaptor){type->tp_name, "dlpack", dlpack_read, dlpack_read, dlpack_storage, dlpack_dtype, NULL};
+    a->base = (fg_tensor_adaptor){type->tp_name, "dlpack", dlpack_read, dlpack_read, dlpack_storage, dlpack_dtype, NULL, NULL};
     a->type = (PyTypeObject *)Py_NewRef((PyObject *)type);
     a->table = table;
     a->next = known;

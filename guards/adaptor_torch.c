@@ -32,8 +32,10 @@ static int adaptor_read(const fg_tensor_adaptor *self, PyObject *object, fg_tens
 static int adaptor_record(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_meta *meta, const char **why);
 static const void *adaptor_storage(PyObject *object);
 static PyObject *adaptor_dtype(const fg_tensor_meta *meta);
+static int adaptor_place(PyObject *object, fg_tensor_place *place);
 
-static fg_tensor_adaptor adaptor = {"torch", "none", adaptor_read, adaptor_record, adaptor_storage, adaptor_dtype, fg_torch_words};
+static fg_tensor_adaptor adaptor = {"torch",         "none",        adaptor_read,   adaptor_record,
+                                    adaptor_storage, adaptor_dtype, fg_torch_words, adaptor_place};
 const fg_tensor_adaptor *const fg_torch_adaptor = &adaptor;
 
 static void layer_choose(void)
@@ -147,6 +149,17 @@ static const void *adaptor_storage(PyObject *object)
     return (const void *)(uintptr_t)word;
 }
 
+static int adaptor_place(PyObject *object, fg_tensor_place *place)
+{
+    fg_tensor_meta meta;
+    int64_t offset;
+    if (!adaptor_read(&adaptor, object, &meta, NULL) || meta.dtype < 0 || meta.dtype >= FG_TORCH_N_DTYPES)
+        return 0;
+    int64_t itemsize = fg_torch_py.itemsizes[meta.dtype];
+    return itemsize > 0 && fg_torch_cabi_offset(object, &offset) && !__builtin_mul_overflow(offset, itemsize, &offset) &&
+           fg_tensor_place_of(offset, itemsize, itemsize, &meta, place);
+}
+
 static PyObject *adaptor_dtype(const fg_tensor_meta *meta)
 {
     PyObject *dtype = meta->dtype >= 0 && meta->dtype < FG_TORCH_N_DTYPES ? fg_torch_py.dtypes[meta->dtype] : NULL;
@@ -217,6 +230,12 @@ static fg_status names_take(void)
 #include "guards/adaptor_torch_dtypes.def"
 #undef FG_TORCH_DTYPE
     PyErr_Clear(); /* a type this torch does not have */
+    for (int i = 0; i < FG_TORCH_N_DTYPES; i++) {
+        PyObject *size = t->dtypes[i] != NULL ? PyObject_GetAttrString(t->dtypes[i], "itemsize") : NULL;
+        t->itemsizes[i] = size != NULL ? (uint8_t)PyLong_AsLong(size) : 0;
+        Py_XDECREF(size);
+        PyErr_Clear();
+    }
 #define FG_TORCH_DEVICE(NUMBER, NAME) t->device_names[NUMBER] = PyUnicode_InternFromString(#NAME);
 #include "guards/adaptor_torch_devices.def"
 #undef FG_TORCH_DEVICE

@@ -23,6 +23,7 @@ typedef struct fg_torch_names {
     FG_OWNED PyObject *dispatch_keys; /* torch._C._dispatch_keys */
     FG_OWNED PyObject *raw_repr;      /* DispatchKeySet.raw_repr, unbound */
     FG_OWNED PyObject *dtypes[FG_TORCH_N_DTYPES];
+    uint8_t itemsizes[FG_TORCH_N_DTYPES];                /* bytes of an element; 0: unknown */
     FG_OWNED PyObject *device_names[FG_TORCH_N_DEVICES]; /* interned str */
     FG_OWNED PyObject *strided;                          /* torch.strided */
     FG_OWNED PyObject *mode_count;                       /* torch._C._len_torch_function_stack */
@@ -47,6 +48,8 @@ typedef struct fg_torch_sample {
 FG_HIDDEN int fg_torch_python_read(PyObject *object, fg_tensor_meta *meta, const char **why);
 FG_HIDDEN int fg_torch_harvest_read(PyObject *object, fg_tensor_meta *meta, const char **why);
 FG_HIDDEN int fg_torch_cabi_read(PyObject *object, fg_tensor_meta *meta, const char **why);
+/* 1 and the storage offset in elements, 0: unknown. For tensors that a layer has read. */
+FG_HIDDEN int fg_torch_cabi_offset(PyObject *object, int64_t *offset);
 FG_HIDDEN int fg_torch_raw_layer_read(PyObject *object, fg_tensor_meta *meta, const char **why);
 /* For inference: 1 and the metadata of what a fake stands for; its keys are those of the fake without what makes it one. May set an exception. */
 FG_HIDDEN int fg_torch_fake_read(PyObject *object, fg_tensor_meta *meta);

@@ -11,7 +11,7 @@ typedef int32_t (*get_i64)(void *handle, int64_t *out);
 typedef int32_t (*get_i32)(void *handle, int32_t *out);
 typedef int32_t (*get_words)(void *handle, int64_t **out);
 
-static get_i64 get_dim;
+static get_i64 get_dim, get_offset;
 static get_i32 get_dtype, get_device_type, get_device_index;
 static get_words get_sizes, get_strides;
 static bool (*impl_requires_grad)(const void *impl);
@@ -28,6 +28,7 @@ fg_status fg_torch_cabi_find(const fg_torch_sample *samples, size_t n)
     void *cpu = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_LAZY);
     void *core = dlopen("libc10.so", RTLD_NOLOAD | RTLD_LAZY);
     get_dim = (get_i64)symbol(cpu, "aoti_torch_get_dim");
+    get_offset = (get_i64)symbol(cpu, "aoti_torch_get_storage_offset");
     get_dtype = (get_i32)symbol(cpu, "aoti_torch_get_dtype");
     get_device_type = (get_i32)symbol(cpu, "aoti_torch_get_device_type");
     get_device_index = (get_i32)symbol(cpu, "aoti_torch_get_device_index");
@@ -40,6 +41,11 @@ fg_status fg_torch_cabi_find(const fg_torch_sample *samples, size_t n)
         get_strides == NULL || impl_requires_grad == NULL)
         return FG_ERR_UNSUPPORTED;
     return FG_OK;
+}
+
+int fg_torch_cabi_offset(PyObject *object, int64_t *offset)
+{
+    return slot != 0 && get_offset != NULL && get_offset((char *)object + slot, offset) == 0;
 }
 
 int fg_torch_cabi_read(PyObject *object, fg_tensor_meta *meta, const char **why)

@@ -11,9 +11,11 @@
 #endif
 
 #include "guards/guard_private.h"
+#include "guards/guard_read.h"
 #include "runtime/base/hash.h"
 #include "runtime/cpython/iterators.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #if FG_EXPLAIN
@@ -27,8 +29,9 @@ FG_NEW PyObject *fg_value_brief(PyObject *value); /* short description of a valu
 #define FG_SEEN_VALUE(VALUE) (why->seen == NULL ? (void)(why->seen = fg_value_brief(VALUE)) : (void)0)
 #define FG_BODY(NAME) static int fg_explain_##NAME(PyObject *v, const fg_leaf *k FG_WHY)
 #define FG_LONG_BODY FG_BODY
-#define FG_RELATION(NAME) \
-    static int fg_explain_##NAME(PyObject *const *values, const fg_node *ids, int64_t n, const fg_tensor_adaptor *const *adaptors FG_WHY)
+#define FG_RELATION(NAME)                                                                                                          \
+    static int fg_explain_##NAME(PyObject *const *values, const fg_node *ids, int64_t n, const fg_tensor_adaptor *const *adaptors, \
+                                 const fg_expr *expr __attribute__((unused)) FG_WHY)
 #else
 #define FG_WHY
 #define FG_SEEN(...) ((void)0)
@@ -39,7 +42,8 @@ FG_NEW PyObject *fg_value_brief(PyObject *value); /* short description of a valu
 #define FG_LONG_BODY(NAME) static __attribute__((noinline, unused)) int fg_check_##NAME(PyObject *v, const fg_leaf *k)
 #define FG_RELATION(NAME)                                                                                                \
     static __attribute__((noinline, unused)) int fg_check_##NAME(PyObject *const *values, const fg_node *ids, int64_t n, \
-                                                                 const fg_tensor_adaptor *const *adaptors)
+                                                                 const fg_tensor_adaptor *const *adaptors,               \
+                                                                 const fg_expr *expr __attribute__((unused)))
 #endif
 
 #ifndef FG_BODY_HELPERS
@@ -365,6 +369,15 @@ FG_LONG_BODY(ITER_STATE)
     return 1;
 }
 
+/* The one body that is impure: guard_walk.c calls it after everything else. */
+FG_LONG_BODY(ACCEPTS)
+{
+    int yes = fg_user_accepts((PyObject *)k->p, v);
+    if (yes == 0)
+        FG_SEEN_VALUE(v);
+    return yes;
+}
+
 /* Fields that are compared and their names, in the order in which a difference is reported. */
 #define FG_META_FIELDS(F)             \
     F(ndim, "ndim")                   \
@@ -519,4 +532,84 @@ done:
     if (all != small)
         fg_free(all);
     return repeat < 0 ? -1 : !repeat;
+}
+
+#ifndef FG_APART_HELPERS
+#define FG_APART_HELPERS
+typedef struct fg_block {
+    const void *storage;
+    int64_t lo, hi;
+    size_t number; /* of the source */
+} fg_block;
+
+static __attribute__((unused)) int fg_block_order(const void *a, const void *b)
+{
+    const fg_block *one = a, *other = b;
+    if (one->storage != other->storage)
+        return (uintptr_t)one->storage < (uintptr_t)other->storage ? -1 : 1;
+    return (one->lo > other->lo) - (one->lo < other->lo);
+}
+
+/* Two of the blocks that meet: 1 and their numbers; 0 none. Blocks are put in order. */
+static __attribute__((unused)) int fg_blocks_meet(fg_block *blocks, size_t n, size_t *one, size_t *other)
+{
+    size_t reach = 0; /* of those before, in the same storage: the one that ends last */
+    qsort(blocks, n, sizeof *blocks, fg_block_order);
+    for (size_t i = 1; i < n; i++) {
+        if (blocks[i].storage != blocks[reach].storage) {
+            reach = i;
+            continue;
+        }
+        if (blocks[i].lo < blocks[reach].hi && blocks[i].lo < blocks[i].hi && blocks[reach].lo < blocks[reach].hi) {
+            *one = blocks[reach].number;
+            *other = blocks[i].number;
+            return 1;
+        }
+        if (blocks[i].hi > blocks[reach].hi)
+            reach = i;
+    }
+    return 0;
+}
+#endif
+
+FG_RELATION(MEMORY_APART)
+{
+    fg_block small[FG_GATHER], *all = small;
+    size_t one = 0, other = 0;
+    int meet = 0;
+
+    if (n <= 0)
+        return 1;
+    if (n > FG_GATHER && (all = fg_malloc((size_t)n * sizeof *all)) == NULL)
+        return -1;
+    for (int64_t i = 0; i < n; i++) {
+        const fg_tensor_adaptor *adaptor = adaptors[i];
+        fg_tensor_place place = {0};
+        PyObject *v = values[ids[i]];
+        const void *storage = adaptor != NULL && adaptor->storage != NULL ? adaptor->storage(v) : NULL;
+        if (storage == NULL || adaptor->place == NULL || !adaptor->place(v, &place)) {
+            FG_SEEN("number %lld has memory that cannot be told", (long long)i + 1);
+            meet = 1;
+            goto done;
+        }
+        all[i] = (fg_block){storage, place.lo, place.hi, (size_t)i};
+    }
+    meet = fg_blocks_meet(all, (size_t)n, &one, &other);
+    if (meet)
+        FG_SEEN("memory that number %zu and number %zu have in common", (one < other ? one : other) + 1, (one < other ? other : one) + 1);
+done:
+    if (all != small)
+        fg_free(all);
+    return !meet;
+}
+
+FG_RELATION(EXPR)
+{
+    (void)n;
+    if (fg_expr_holds(expr, values, ids, adaptors))
+        return 1;
+#if FG_EXPLAIN
+    why->seen = fg_expr_seen(expr, values, ids, adaptors);
+#endif
+    return 0;
 }

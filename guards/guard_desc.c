@@ -141,7 +141,8 @@ size_t fg_desc_nbytes(const fg_desc *desc)
         else if (guard->kind == FG_GUARD_TORCH_STATE)
             size += sizeof(fg_torch_state);
         else
-            size += guard->n_ids * sizeof(fg_node);
+            size += guard->n_ids * sizeof(fg_node) +
+                    (guard->kind == FG_GUARD_EXPR ? fg_expr_nbytes(fg_guard_expr(guard->kind, &guard->leaf)) : 0);
     }
     for (uint32_t i = 0; i < desc->n_holds; i++) {
         if (desc->holds[i].weak)
@@ -322,6 +323,9 @@ int fg_leaf_same(fg_guard_kind kind, const fg_leaf *a, const fg_leaf *b)
     case FG_ARG_META: return fg_meta_same(a->p, b->p);
     case FG_ARG_STATE: return fg_state_same(a->p, b->p);
     case FG_ARG_NODES: return a->lo == b->lo && memcmp(a->p, b->p, (size_t)a->lo * sizeof(fg_node)) == 0;
+    case FG_ARG_EXPR:
+        return a->lo == b->lo && memcmp(a->p, b->p, (size_t)a->lo * sizeof(fg_node)) == 0 &&
+               fg_expr_same(fg_guard_expr(kind, a), fg_guard_expr(kind, b));
     }
     return 0;
 }
@@ -347,6 +351,9 @@ uint64_t fg_leaf_hash(fg_guard_kind kind, const fg_leaf *leaf)
         return fg_hash_mix(fg_hash_mix(kind, state->keys_included ^ state->autograd), state->keys_excluded);
     }
     case FG_ARG_NODES: return fg_hash_bytes(leaf->p, (size_t)leaf->lo * sizeof(fg_node), kind);
+    case FG_ARG_EXPR:
+        return fg_hash_bytes(fg_guard_expr(kind, leaf), fg_expr_nbytes(fg_guard_expr(kind, leaf)),
+                             fg_hash_bytes(leaf->p, (size_t)leaf->lo * sizeof(fg_node), kind));
     }
     return 0;
 }
@@ -410,6 +417,11 @@ static fg_status object_arg(fg_desc *desc, PyObject *object, fg_guard_record *gu
         mode = FG_HOLD_IDENTITY;
         break;
     case FG_GUARD_ID: mode = FG_HOLD_IDENTITY; break;
+    case FG_GUARD_ACCEPTS:
+        if (!PyCallable_Check(object))
+            return FG_ERR_INVALID;
+        mode = FG_HOLD_OWNED;
+        break;
     case FG_GUARD_CONST:
         if (!fg_const_is_scalar(object))
             return FG_ERR_INVALID;
@@ -500,13 +512,15 @@ fg_status fg_desc_guard_any(fg_desc *desc, fg_guard_kind kind, fg_node node, con
     if ((unsigned)kind >= FG_N_GUARDS)
         return FG_ERR_INVALID;
     fg_arg_class args = fg_guard_arg_class(kind);
-    if (args == FG_ARG_NODES || (args == FG_ARG_STATE ? node != FG_NODE_NONE : node < 0 || (uint32_t)node >= desc->n_nodes))
+    if (args == FG_ARG_NODES || args == FG_ARG_EXPR ||
+        (args == FG_ARG_STATE ? node != FG_NODE_NONE : node < 0 || (uint32_t)node >= desc->n_nodes))
         return FG_ERR_INVALID;
     guard.file = Py_XNewRef(file);
     guard.library = Py_XNewRef(library);
     switch (args) {
     case FG_ARG_NONE:
-    case FG_ARG_NODES: break;
+    case FG_ARG_NODES:
+    case FG_ARG_EXPR: break;
     case FG_ARG_OBJECT:
         if (label != NULL)
             FG_TRY(fg_hold_unbound(desc, label, &guard.hold));
@@ -545,9 +559,11 @@ fg_status fg_desc_guard(fg_desc *desc, fg_guard_kind kind, fg_node node, fg_guar
     return fg_desc_guard_any(desc, kind, node, &arg, NULL, NULL, origin.code != NULL ? origin.code->co_filename : NULL, origin.line);
 }
 
-fg_status fg_desc_relation_any(fg_desc *desc, fg_guard_kind kind, const fg_node *nodes, size_t n, PyObject *file, int line)
+fg_status fg_desc_relation_any(fg_desc *desc, fg_guard_kind kind, const fg_node *nodes, size_t n, const fg_expr *expr, PyObject *file,
+                               int line)
 {
-    if ((unsigned)kind >= FG_N_GUARDS || fg_guard_arg_class(kind) != FG_ARG_NODES || n < 2 || n > INT32_MAX / sizeof *nodes)
+    if ((unsigned)kind >= FG_N_GUARDS || n < (expr != NULL ? 1 : 2) || n > INT32_MAX / sizeof *nodes ||
+        fg_guard_arg_class(kind) != (expr != NULL ? FG_ARG_EXPR : FG_ARG_NODES))
         return FG_ERR_INVALID;
     for (size_t i = 0; i < n; i++) {
         if (nodes[i] < 0 || (uint32_t)nodes[i] >= desc->n_nodes)
@@ -555,18 +571,54 @@ fg_status fg_desc_relation_any(fg_desc *desc, fg_guard_kind kind, const fg_node 
     }
     fg_guard_record guard = {
         .kind = (uint8_t)kind, .node = FG_NODE_NONE, .hold = -1, .n_ids = (uint32_t)n, .line = line, .holds_before = desc->n_holds};
-    guard.owned = fg_malloc(n * sizeof *nodes);
+    /* The expression lies behind the sources. */
+    size_t at = (n * sizeof *nodes + sizeof(fg_expr_step) - 1) / sizeof(fg_expr_step) * sizeof(fg_expr_step);
+    guard.owned = fg_malloc(at + (expr != NULL ? fg_expr_nbytes(expr) : 0));
     if (guard.owned == NULL)
         return FG_ERR_NOMEM;
     memcpy(guard.owned, nodes, n * sizeof *nodes);
     guard.leaf = (fg_leaf){.p = guard.owned, .lo = (int64_t)n};
+    if (expr != NULL) {
+        memcpy((char *)guard.owned + at, expr, fg_expr_nbytes(expr));
+        guard.leaf.hi = (int64_t)(intptr_t)((char *)guard.owned + at);
+    }
     guard.file = Py_XNewRef(file);
     return guard_add(desc, &guard);
 }
 
 fg_status fg_desc_relation(fg_desc *desc, fg_guard_kind kind, const fg_node *nodes, size_t n, fg_origin origin)
 {
-    return fg_desc_relation_any(desc, kind, nodes, n, origin.code != NULL ? origin.code->co_filename : NULL, origin.line);
+    return fg_desc_relation_any(desc, kind, nodes, n, NULL, origin.code != NULL ? origin.code->co_filename : NULL, origin.line);
+}
+
+fg_status fg_desc_expression(fg_desc *desc, const fg_node *nodes, size_t n, const char *text, fg_origin origin)
+{
+    fg_expr *expr = NULL;
+    const char *problem = NULL;
+    fg_status st = fg_expr_parse(text, n, &expr, &problem);
+    if (st == FG_OK)
+        st = fg_desc_relation_any(desc, FG_GUARD_EXPR, nodes, n, expr, origin.code != NULL ? origin.code->co_filename : NULL, origin.line);
+    fg_free(expr);
+    return st;
+}
+
+int fg_desc_traverse(const fg_desc *desc, visitproc visit, void *arg)
+{
+    for (uint32_t i = 0; i < desc->n_guards; i++) {
+        if (desc->guards[i].kind == FG_GUARD_ACCEPTS && desc->guards[i].hold >= 0)
+            Py_VISIT(desc->holds[desc->guards[i].hold].ref);
+    }
+    return 0;
+}
+
+void fg_desc_clear(fg_desc *desc)
+{
+    for (uint32_t i = 0; i < desc->n_guards; i++) {
+        if (desc->guards[i].kind != FG_GUARD_ACCEPTS || desc->guards[i].hold < 0)
+            continue;
+        desc->dead = 1;
+        Py_CLEAR(desc->holds[desc->guards[i].hold].ref);
+    }
 }
 
 fg_status fg_desc_output(fg_desc *desc, fg_node node, uint32_t *position)

@@ -57,8 +57,16 @@ fg_status fg_desc_source(fg_desc *desc, fg_accessor acc, fg_node parent, FG_BORR
  * death invalidates the entry; immortals, types without weak references and C objects without them are held strongly. */
 fg_status fg_desc_guard(fg_desc *desc, fg_guard_kind kind, fg_node node, fg_guard_arg arg, fg_origin origin);
 
-/* Add a relation (SAME, DISTINCT, STORAGE_DISTINCT) over two or more sources. */
+/* Add a relation (SAME, DISTINCT, STORAGE_DISTINCT, MEMORY_APART) over two or more sources. */
 fg_status fg_desc_relation(fg_desc *desc, fg_guard_kind kind, const fg_node *nodes, size_t n, fg_origin origin);
+
+/* Add a computed condition (EXPR) over one or more sources; text as in guard_expr.h. FG_ERR_INVALID: it is not understood. */
+fg_status fg_desc_expression(fg_desc *desc, const fg_node *nodes, size_t n, const char *text, fg_origin origin);
+
+/* For the collector: visit the users' callables, the only objects that a description keeps alive and that may lead back to its owner; drop them
+ * (nothing matches any more). */
+int fg_desc_traverse(const fg_desc *desc, visitproc visit, void *arg);
+void fg_desc_clear(fg_desc *desc);
 
 /* The node's value is an input of the target; gives its position. */
 fg_status fg_desc_output(fg_desc *desc, fg_node node, uint32_t *position);

@@ -103,6 +103,20 @@ static fg_status keep_block(fg_build *b, void *block, size_t nbytes)
     return FG_OK;
 }
 
+/* The instruction of one condition; FG_PI_END: one that is written already. */
+static fg_pi plain_op(fg_guard_kind kind)
+{
+    switch (kind) {
+#define FG_GUARD(NAME, TEXT, ARG) \
+    case FG_GUARD_##NAME:         \
+        return FG_PI_FACT_##NAME;
+#include "guards/guard_kinds.def"
+#undef FG_GUARD
+    case FG_N_GUARDS: break;
+    }
+    return FG_PI_END;
+}
+
 static fg_pi table_op(fg_guard_kind kind)
 {
     switch (kind) {
@@ -161,16 +175,9 @@ static fg_status emit_fact_group(fg_build *b, int32_t index, uint32_t src)
         }
     }
     if (n < TABLE_MIN || !disjoint) {
-        fg_pi plain = FG_PI_FACT_PRESENT;
-        switch ((fg_guard_kind)fact->kind) {
-#define FG_GUARD(NAME, TEXT, ARG)  \
-    case FG_GUARD_##NAME:          \
-        plain = FG_PI_FACT_##NAME; \
-        break;
-#include "guards/guard_kinds.def"
-#undef FG_GUARD
-        case FG_N_GUARDS: return FG_OK;
-        }
+        fg_pi plain = plain_op(fact->kind);
+        if (plain == FG_PI_END)
+            return FG_OK;
         if (plain == FG_PI_FACT_TENSOR && is_numpy(fact->leaf.p))
             plain = FG_PI_FACT_NUMPY;
         return emit(b, plain, src, 0, fact->asked, fact->leaf);
@@ -385,9 +392,8 @@ static fg_status emit_relation(fg_build *b, fg_mfact *fact)
     memcpy(relation->adaptors, fact->adaptors, n * sizeof *fact->adaptors);
     for (size_t i = 0; i < n; i++)
         relation->ids[i] = (fg_node)b->nodes[fact->ids[i]].reg;
-    fg_pi op = fact->kind == FG_GUARD_SAME ? FG_PI_FACT_SAME : FG_PI_FACT_STORAGE_DISTINCT;
-    if (fact->kind == FG_GUARD_DISTINCT)
-        op = many ? FG_PI_DISTINCT_MANY : FG_PI_FACT_DISTINCT;
+    relation->expr = fact->expr;
+    fg_pi op = many ? FG_PI_DISTINCT_MANY : plain_op(fact->kind);
     return emit(b, op, 0, 0, fact->asked, (fg_leaf){.p = relation});
 }
 
@@ -409,7 +415,22 @@ static fg_status weigh(fg_build *b)
 
 static int is_relation(fg_pi op)
 {
-    return op == FG_PI_FACT_SAME || op == FG_PI_FACT_DISTINCT || op == FG_PI_DISTINCT_MANY || op == FG_PI_FACT_STORAGE_DISTINCT;
+    switch (op) {
+#define FG_IS_NONE 0
+#define FG_IS_OBJECT 0
+#define FG_IS_INT 0
+#define FG_IS_RANGE 0
+#define FG_IS_META 0
+#define FG_IS_STATE 0
+#define FG_IS_NODES 1
+#define FG_IS_EXPR 1
+#define FG_GUARD(NAME, TEXT, ARG) \
+    case FG_PI_FACT_##NAME:       \
+        return FG_IS_##ARG;
+#include "guards/guard_kinds.def"
+#undef FG_GUARD
+    default: return op == FG_PI_DISTINCT_MANY;
+    }
 }
 
 /* What memos need to know of the registers. */

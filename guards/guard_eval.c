@@ -171,7 +171,7 @@ static __attribute__((noinline)) int distinct_again(fg_relation *relation, PyObj
             changed[n_changed++] = i;
     }
     if (last == NULL) {
-        int distinct = fg_check_DISTINCT(regs, relation->ids, n, NULL);
+        int distinct = fg_check_DISTINCT(regs, relation->ids, n, NULL, NULL);
         if (distinct != 1)
             return distinct;
         for (uint32_t i = 0; i < n; i++)

@@ -117,15 +117,15 @@ static int run_wide(const fg_program *program, const fg_view *view, PyObject **r
         if (!fg_check_##NAME(regs[in->src], &in->leaf)) \
             FG_FAILED;                                  \
         goto next;
-#define FG_RELATION_CASE(NAME)                                                           \
-    case FG_PI_FACT_##NAME: {                                                            \
-        const fg_relation *relation = in->leaf.p;                                        \
-        int one = fg_check_##NAME(regs, relation->ids, relation->n, relation->adaptors); \
-        if (one < 0)                                                                     \
-            return -1;                                                                   \
-        if (!one)                                                                        \
-            FG_FAILED;                                                                   \
-        goto next;                                                                       \
+#define FG_RELATION_CASE(NAME)                                                                           \
+    case FG_PI_FACT_##NAME: {                                                                            \
+        const fg_relation *relation = in->leaf.p;                                                        \
+        int one = fg_check_##NAME(regs, relation->ids, relation->n, relation->adaptors, relation->expr); \
+        if (one < 0)                                                                                     \
+            return -1;                                                                                   \
+        if (!one)                                                                                        \
+            FG_FAILED;                                                                                   \
+        goto next;                                                                                       \
     }
 #define FG_CASE_NONE FG_FACT_CASE
 #define FG_CASE_OBJECT FG_FACT_CASE
@@ -134,6 +134,7 @@ static int run_wide(const fg_program *program, const fg_view *view, PyObject **r
 #define FG_CASE_META FG_FACT_CASE
 #define FG_CASE_STATE FG_FACT_CASE
 #define FG_CASE_NODES FG_RELATION_CASE
+#define FG_CASE_EXPR FG_RELATION_CASE
 #define FG_GUARD(NAME, TEXT, ARG) FG_CASE_##ARG(NAME)
 #include "guards/guard_kinds.def"
 #undef FG_GUARD
@@ -144,6 +145,7 @@ static int run_wide(const fg_program *program, const fg_view *view, PyObject **r
 #undef FG_CASE_META
 #undef FG_CASE_STATE
 #undef FG_CASE_NODES
+#undef FG_CASE_EXPR
 #undef FG_FACT_CASE
 #undef FG_RELATION_CASE
 

@@ -63,7 +63,8 @@ static const char *hint(const fg_guard_record *guard, PyObject *v)
     case FG_GUARD_TORCH_STATE: return "the state of torch differs from that of the time of tracing: each state needs a version of its own";
     case FG_GUARD_SAME:
     case FG_GUARD_DISTINCT:
-    case FG_GUARD_STORAGE_DISTINCT: return "which arguments are one and the same object differs from the time of tracing";
+    case FG_GUARD_STORAGE_DISTINCT:
+    case FG_GUARD_MEMORY_APART: return "which arguments are one and the same object, or share memory, differs from the time of tracing";
     case FG_GUARD_DICT_HAS:
     case FG_GUARD_DICT_LACKS:
     case FG_GUARD_SET_HAS:
@@ -73,7 +74,9 @@ static const char *hint(const fg_guard_record *guard, PyObject *v)
     case FG_GUARD_TRUTH:
     case FG_GUARD_FLOAT_NAN:
     case FG_GUARD_ITER_STATE:
+    case FG_GUARD_EXPR:
     case FG_GUARD_INT_RANGE: return "a branch or an index depended on it while tracing: the other side needs a version of its own";
+    case FG_GUARD_ACCEPTS:
     case FG_GUARD_PRESENT:
     case FG_GUARD_ABSENT:
     case FG_GUARD_NOT_NONE:
@@ -113,16 +116,17 @@ static int explain_body(fg_walk *walk, const fg_guard_record *guard, PyObject *v
 #define FG_CASE_RANGE FG_LEAF_CASE
 #define FG_CASE_META FG_LEAF_CASE
 #define FG_CASE_STATE FG_LEAF_CASE
-#define FG_CASE_NODES(NAME)                                                             \
-    case FG_GUARD_##NAME: {                                                             \
-        const fg_tensor_adaptor **adaptors = fg_calloc(guard->n_ids, sizeof *adaptors); \
-        if (adaptors == NULL)                                                           \
-            return -1;                                                                  \
-        if (guard->kind == FG_GUARD_STORAGE_DISTINCT)                                   \
-            fg_storage_adaptors(walk->desc, guard, adaptors);                           \
-        int one = fg_explain_##NAME(walk->values, k->p, k->lo, adaptors, why);          \
-        fg_free(adaptors);                                                              \
-        return one;                                                                     \
+#define FG_CASE_EXPR(NAME) FG_CASE_NODES(NAME)
+#define FG_CASE_NODES(NAME)                                                                                   \
+    case FG_GUARD_##NAME: {                                                                                   \
+        const fg_tensor_adaptor **adaptors = fg_calloc(guard->n_ids, sizeof *adaptors);                       \
+        if (adaptors == NULL)                                                                                 \
+            return -1;                                                                                        \
+        if (fg_relation_reads_tensors(guard->kind))                                                           \
+            fg_relation_adaptors(walk->desc, guard, adaptors);                                                \
+        int one = fg_explain_##NAME(walk->values, k->p, k->lo, adaptors, fg_guard_expr(guard->kind, k), why); \
+        fg_free(adaptors);                                                                                    \
+        return one;                                                                                           \
     }
 #define fg_explain_ABSENT(V, K, WHY) ((void)(V), (void)(K), (void)(WHY), 0)
 #define FG_GUARD(NAME, TEXT, ARG) FG_CASE_##ARG(NAME)

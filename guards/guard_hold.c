@@ -132,7 +132,8 @@ static hold_class hold_classify(PyObject *object, int depth)
 
 fg_status fg_hold_take(fg_desc *desc, PyObject *object, fg_hold_mode mode, int32_t *out)
 {
-    hold_class how = mode == FG_HOLD_VALUE && !PyType_Check(object) ? HOLD_STRONG : hold_classify(object, 0);
+    int strong = mode == FG_HOLD_OWNED || (mode == FG_HOLD_VALUE && !PyType_Check(object));
+    hold_class how = strong ? HOLD_STRONG : hold_classify(object, 0);
     if (how == HOLD_REFUSED)
         return FG_ERR_UNSUPPORTED;
     if (fg_grow(&desc->holds, &desc->cap_holds, desc->n_holds + 1, sizeof *desc->holds) != FG_OK)
@@ -165,7 +166,7 @@ fg_status fg_hold_unbound(fg_desc *desc, PyObject *label, int32_t *out)
 void fg_hold_pop_to(fg_desc *desc, uint32_t n)
 {
     while (desc->n_holds > n) {
-        /* Dropping may run the destructor of a user's object only for what was held strongly, which is never a user's object. */
+        /* Dropping may run the destructor of a user's object only for what was held strongly: the callable of an ACCEPTS, no other. */
         fg_hold hold = desc->holds[--desc->n_holds];
         Py_XDECREF(hold.ref);
         Py_XDECREF(hold.label);

@@ -96,7 +96,8 @@ typedef struct fg_relation {
     uint32_t n;
     uint8_t has_last;
     PyObject **last;                    /* n, for DISTINCT of many: addresses that were distinct the last time, only compared */
-    const fg_tensor_adaptor **adaptors; /* n, for STORAGE_DISTINCT */
+    const fg_tensor_adaptor **adaptors; /* n, for those that read tensors */
+    const fg_expr *expr;                /* EXPR: the description's */
     fg_node ids[];                      /* registers */
 } fg_relation;
 

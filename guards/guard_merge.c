@@ -118,7 +118,8 @@ static fg_status merge_fact(fg_build *b, int32_t *first, int32_t *last, fg_mfact
             continue;
         if (fact->ids != NULL
                 ? other->leaf.lo != fact->leaf.lo || memcmp(other->ids, fact->ids, (size_t)fact->leaf.lo * sizeof *fact->ids) != 0 ||
-                      memcmp(other->adaptors, fact->adaptors, (size_t)fact->leaf.lo * sizeof *fact->adaptors) != 0
+                      memcmp(other->adaptors, fact->adaptors, (size_t)fact->leaf.lo * sizeof *fact->adaptors) != 0 ||
+                      (fact->expr != NULL && !fg_expr_same(other->expr, fact->expr))
                 : !fg_leaf_same(fact->kind, &other->leaf, &fact->leaf))
             continue;
         fg_set_add(b, other->asked, entry);
@@ -192,9 +193,12 @@ static fg_status merge_relation(fg_build *b, const fg_desc *desc, const fg_guard
     }
     for (size_t i = 0; i < n; i++)
         fact.ids[i] = map[((const fg_node *)guard->owned)[i]];
-    if (guard->kind == FG_GUARD_STORAGE_DISTINCT)
-        fg_storage_adaptors(desc, guard, fact.adaptors);
+    if (fg_relation_reads_tensors(guard->kind))
+        fg_relation_adaptors(desc, guard, fact.adaptors);
     fact.hash = fg_hash_bytes(fact.ids, n * sizeof *fact.ids, guard->kind);
+    fact.expr = fg_guard_expr(guard->kind, &guard->leaf);
+    if (fact.expr != NULL)
+        fact.hash = fg_hash_bytes(fact.expr, fg_expr_nbytes(fact.expr), fact.hash);
     return merge_fact(b, &b->first_loose, &b->last_loose, &fact, entry);
 }
 
@@ -208,6 +212,8 @@ fg_status fg_build_merge(fg_build *b, uint32_t entry)
 
     slot->desc = desc;
     FG_TRY(fg_want_init(desc, &want));
+    if (want.user)
+        slot->impure = b->program->any_impure = 1;
     if (want.never) {
         slot->never = 1;
         goto fail;
@@ -234,7 +240,7 @@ fg_status fg_build_merge(fg_build *b, uint32_t entry)
             merged->known = (PyTypeObject *)merged->raw;
         for (uint32_t k = want.first[i]; k < want.first[i + 1]; k++) {
             const fg_guard_record *guard = &desc->guards[want.by_node[k]];
-            if (guard->kind == FG_GUARD_ABSENT || is_implied(desc, &want, guard))
+            if (guard->kind == FG_GUARD_ABSENT || guard->kind == FG_GUARD_ACCEPTS || is_implied(desc, &want, guard))
                 continue;
             fg_mfact fact = {.kind = guard->kind, .leaf = guard->leaf, .hash = fg_leaf_hash(guard->kind, &guard->leaf)};
             FG_TRY(merge_fact(b, &merged->first_fact, &merged->last_fact, &fact, entry));

@@ -33,6 +33,7 @@ typedef struct fg_mfact {
     fg_leaf leaf;
     fg_node *ids;                       /* merged nodes of a relation, owned */
     const fg_tensor_adaptor **adaptors; /* owned */
+    const fg_expr *expr;                /* the description's */
     uint64_t hash;
     int32_t next;
     uint32_t asked;

@@ -535,7 +535,8 @@ static int guard_line(parser *p)
             goto done;
         arg.state = &state;
         break;
-    case FG_ARG_NODES: wrong(p, "a relation has a line of its own"); goto done;
+    case FG_ARG_NODES:
+    case FG_ARG_EXPR: wrong(p, "a relation has a line of its own"); goto done;
     }
     if (origin(p, &file, &line) < 0)
         goto done;
@@ -548,11 +549,23 @@ done:
     return bad;
 }
 
-/* relation kind nK nK … [origin] */
+static int expression(parser *p, size_t n, fg_expr **out)
+{
+    PyObject *text = string(p);
+    const char *problem = NULL, *utf8 = text != NULL ? PyUnicode_AsUTF8(text) : NULL;
+    fg_status st = utf8 != NULL ? fg_expr_parse(utf8, n, out, &problem) : FG_ERR_PYTHON;
+    Py_XDECREF(text);
+    if (problem != NULL)
+        return wrong(p, problem);
+    return status_is_ok(p, st) ? 0 : -1;
+}
+
+/* relation kind nK nK … ['expression'] [origin] */
 static int relation_line(parser *p)
 {
     fg_guard_kind kind;
     fg_node *nodes = NULL;
+    fg_expr *expr = NULL;
     uint32_t n = 0, cap = 0;
     PyObject *file = NULL;
     int line, bad = -1;
@@ -565,10 +578,13 @@ static int relation_line(parser *p)
             goto done;
         nodes[n++] = node;
     }
+    if (fg_guard_arg_class(kind) == FG_ARG_EXPR && expression(p, n, &expr) < 0)
+        goto done;
     if (origin(p, &file, &line) == 0)
-        bad = status_is_ok(p, fg_desc_relation_any(p->desc, kind, nodes, n, file, line)) ? 0 : -1;
+        bad = status_is_ok(p, fg_desc_relation_any(p->desc, kind, nodes, n, expr, file, line)) ? 0 : -1;
 done:
     fg_free(nodes);
+    fg_free(expr);
     Py_XDECREF(file);
     return bad;
 }

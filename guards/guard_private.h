@@ -10,12 +10,13 @@
 
 #include "guards/guard_const.h"
 #include "guards/guard_desc.h"
+#include "guards/guard_expr.h"
 #include "guards/guard_program.h"
 #include "runtime/base/alloc.h"
 #include "runtime/cpython/dict.h"
 
 /* What a body compares with. p: TYPE, ID: an address that is compared only. CONST, keys and names: the object. TENSOR: fg_meta_record.
- * TORCH_STATE: fg_torch_state. lo, hi: the ints of INT and RANGE; for CONST lo is the value and hi 1 when it is an int that fits; for keys and
+ * TORCH_STATE: fg_torch_state. NODES, EXPR: the sources, lo of them; hi is the address of the expression. lo, hi: the ints of INT and RANGE; for CONST lo is the value and hi 1 when it is an int that fits; for keys and
  * names lo is the hash. */
 typedef struct fg_leaf {
     const void *p;
@@ -58,7 +59,7 @@ typedef struct fg_guard_record {
     uint8_t kind; /* fg_guard_kind */
     fg_node node; /* FG_NODE_NONE for TORCH_STATE and relations */
     fg_leaf leaf;
-    void *owned;             /* fg_meta_record, fg_torch_state or the node array of a relation */
+    void *owned;             /* fg_meta_record, fg_torch_state or the node array of a relation, with the expression behind it */
     uint32_t n_ids;          /* relations: ids is owned, as fg_node[] */
     int32_t hold;            /* -1: none */
     FG_OWNED PyObject *file; /* NULL: unknown */
@@ -86,7 +87,16 @@ struct fg_desc {
 
 /* ---- tables over the .def files ---- */
 typedef enum fg_key_class { FG_KEY_NONE, FG_KEY_INDEX, FG_KEY_NAME, FG_KEY_OBJECT } fg_key_class;
-typedef enum fg_arg_class { FG_ARG_NONE, FG_ARG_OBJECT, FG_ARG_INT, FG_ARG_RANGE, FG_ARG_META, FG_ARG_STATE, FG_ARG_NODES } fg_arg_class;
+typedef enum fg_arg_class {
+    FG_ARG_NONE,
+    FG_ARG_OBJECT,
+    FG_ARG_INT,
+    FG_ARG_RANGE,
+    FG_ARG_META,
+    FG_ARG_STATE,
+    FG_ARG_NODES,
+    FG_ARG_EXPR
+} fg_arg_class;
 const char *fg_accessor_text(fg_accessor acc);
 fg_key_class fg_accessor_key(fg_accessor acc);
 const char *fg_guard_text(fg_guard_kind kind);
@@ -96,6 +106,7 @@ int fg_accessor_is_root(fg_accessor acc);
 /* ---- holds (guard_hold.c) ---- */
 typedef enum fg_hold_mode {
     FG_HOLD_IDENTITY, /* weakly where it can be; a container of the user's is refused */
+    FG_HOLD_OWNED,    /* strongly, whatever it is: for the callable of ACCEPTS (see fg_desc_traverse) */
     FG_HOLD_VALUE     /* a scalar, a name, a plain key: strongly, but a class of the user's weakly */
 } fg_hold_mode;
 fg_status fg_hold_take(fg_desc *desc, PyObject *object, fg_hold_mode mode, int32_t *out);
@@ -114,7 +125,8 @@ void fg_watch_forget(fg_desc *desc);
 /* 1 if the argument of this kind is an object by its address (held as FG_HOLD_IDENTITY), not by its value. */
 static inline int fg_guard_is_identity(fg_guard_kind kind)
 {
-    return kind == FG_GUARD_TYPE || kind == FG_GUARD_ID || kind == FG_GUARD_SUBTYPE || kind == FG_GUARD_NO_SUBTYPE;
+    return kind == FG_GUARD_TYPE || kind == FG_GUARD_ID || kind == FG_GUARD_ACCEPTS || kind == FG_GUARD_SUBTYPE ||
+           kind == FG_GUARD_NO_SUBTYPE;
 }
 
 /* ---- records (guard_desc.c) ---- */
@@ -122,7 +134,15 @@ static inline int fg_guard_is_identity(fg_guard_kind kind)
 fg_status fg_desc_source_any(fg_desc *desc, fg_accessor acc, fg_node parent, PyObject *key, PyObject *label, int64_t index, fg_node *out);
 fg_status fg_desc_guard_any(fg_desc *desc, fg_guard_kind kind, fg_node node, const fg_guard_arg *arg, PyObject *label, PyObject *library,
                             PyObject *file, int line);
-fg_status fg_desc_relation_any(fg_desc *desc, fg_guard_kind kind, const fg_node *nodes, size_t n, PyObject *file, int line);
+fg_status fg_desc_relation_any(fg_desc *desc, fg_guard_kind kind, const fg_node *nodes, size_t n, const fg_expr *expr, PyObject *file,
+                               int line);
+/* The expression of an EXPR, NULL for other relations. */
+static inline const fg_expr *fg_guard_expr(fg_guard_kind kind, const fg_leaf *leaf)
+{
+    return kind == FG_GUARD_EXPR ? (const fg_expr *)(intptr_t)leaf->hi : NULL;
+}
+/* The length that the kind LENGTH speaks of, -1: of another kind of object. */
+Py_ssize_t fg_builtin_length(PyObject *v);
 int fg_leaf_same(fg_guard_kind kind, const fg_leaf *a, const fg_leaf *b);
 uint64_t fg_leaf_hash(fg_guard_kind kind, const fg_leaf *leaf);
 int fg_meta_same(const fg_meta_record *a, const fg_meta_record *b);
@@ -138,6 +158,7 @@ typedef struct fg_want {
     uint8_t *of_node; /* FG_WANT_ bits; 0: the source takes no part */
     int32_t *by_node; /* guard indices grouped by node, ascending; relations and states last */
     uint32_t *first;  /* n_nodes + 2 positions in by_node */
+    uint8_t user;     /* there is an ACCEPTS */
     uint8_t never;    /* cannot match: wants something both present and absent, or mentions something unbound */
 } fg_want;
 fg_status fg_want_init(const fg_desc *desc, fg_want *want);
@@ -164,8 +185,14 @@ int fg_walk_run(fg_walk *walk);
 /* fg_desc_check that also gives the sources' values and the references that keep the impure ones alive. All three are the caller's to free (the
  * references by fg_eval_release), whatever the answer. */
 int fg_desc_check_values(const fg_desc *desc, const fg_view *view, PyObject ***values, PyObject ***held, uint32_t *n_held);
-/* Adaptors of a STORAGE_DISTINCT's sources, in order. out has room for guard->n_ids. */
-void fg_storage_adaptors(const fg_desc *desc, const fg_guard_record *guard, const fg_tensor_adaptor **out);
+/* 1 for the relations whose sources are read as tensors; adaptors of their sources, in order, by the tensor or the type that another condition
+ * demands, NULL: none. out has room for guard->n_ids. */
+static inline int fg_relation_reads_tensors(fg_guard_kind kind)
+{
+    return kind == FG_GUARD_STORAGE_DISTINCT || kind == FG_GUARD_MEMORY_APART || kind == FG_GUARD_EXPR;
+}
+const fg_tensor_adaptor *fg_relation_adaptor(const fg_desc *desc, fg_node node);
+void fg_relation_adaptors(const fg_desc *desc, const fg_guard_record *guard, const fg_tensor_adaptor **out);
 
 /* 1 if instances of the type have a member of PyObject pointer type at this offset. */
 int fg_slot_is_member(const PyTypeObject *type, int64_t offset);

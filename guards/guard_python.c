@@ -7,7 +7,7 @@
 
 typedef struct desc_object {
     PyObject_HEAD fg_desc *desc;
-    Py_ssize_t n_programs; /* built of it and alive: it may not change then */
+    Py_ssize_t n_users; /* programs built of it and alive, walks under way: it may not change then */
 } desc_object;
 
 typedef struct program_object {
@@ -36,13 +36,14 @@ fg_desc *fg_guard_desc_get(PyObject *object)
 
 PyObject *fg_guard_desc_wrap(fg_desc *desc)
 {
-    desc_object *self = PyObject_New(desc_object, &desc_type);
+    desc_object *self = PyObject_GC_New(desc_object, &desc_type);
     if (self == NULL) {
         fg_desc_free(desc);
         return NULL;
     }
     self->desc = desc;
-    self->n_programs = 0;
+    self->n_users = 0;
+    PyObject_GC_Track(self);
     return (PyObject *)self;
 }
 
@@ -106,15 +107,27 @@ static PyObject *desc_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 
 static void desc_dealloc(PyObject *self)
 {
+    PyObject_GC_UnTrack(self);
     fg_desc_free(((desc_object *)self)->desc);
-    PyObject_Free(self);
+    PyObject_GC_Del(self);
+}
+
+static int desc_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    return fg_desc_traverse(((desc_object *)self)->desc, visit, arg);
+}
+
+static int desc_clear(PyObject *self)
+{
+    fg_desc_clear(((desc_object *)self)->desc);
+    return 0;
 }
 
 static fg_desc *desc_open(PyObject *self)
 {
     desc_object *object = (desc_object *)self;
-    if (object->n_programs > 0) {
-        PyErr_SetString(PyExc_RuntimeError, "a program was built of this description: it cannot change any more");
+    if (object->n_users > 0) {
+        PyErr_SetString(PyExc_RuntimeError, "a program was built of this description, or it is being checked: it cannot change now");
         return NULL;
     }
     return object->desc;
@@ -195,13 +208,15 @@ static PyObject *desc_guard(PyObject *self, PyObject *args, PyObject *kwargs)
 
 static PyObject *desc_relation(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    static char *keywords[] = {"kind", "nodes", "code", "line", NULL};
+    static char *keywords[] = {"kind", "nodes", "code", "line", "expression", NULL};
+    const char *expression = NULL;
     const char *text;
     int kind, line = 0;
     PyObject *nodes, *code = NULL, *result = NULL;
     fg_desc *desc = desc_open(self);
     if (desc == NULL ||
-        !PyArg_ParseTupleAndKeywords(args, kwargs, "sO!|O!i", keywords, &text, &PyTuple_Type, &nodes, &PyCode_Type, &code, &line) ||
+        !PyArg_ParseTupleAndKeywords(args, kwargs, "sO!|O!is", keywords, &text, &PyTuple_Type, &nodes, &PyCode_Type, &code, &line,
+                                     &expression) ||
         (kind = find_kind(text)) < 0)
         return NULL;
     size_t n = (size_t)PyTuple_GET_SIZE(nodes);
@@ -213,7 +228,12 @@ static PyObject *desc_relation(PyObject *self, PyObject *args, PyObject *kwargs)
         if (ids[i] == -1 && PyErr_Occurred())
             goto done;
     }
-    fg_status st = fg_desc_relation(desc, kind, ids, n, (fg_origin){(PyCodeObject *)code, line});
+    fg_origin origin = {(PyCodeObject *)code, line};
+    fg_status st = FG_ERR_INVALID;
+    if (fg_guard_arg_class(kind) != FG_ARG_EXPR)
+        st = expression == NULL ? fg_desc_relation(desc, kind, ids, n, origin) : st;
+    else if (expression != NULL)
+        st = fg_desc_expression(desc, ids, n, expression, origin);
     result = st == FG_OK ? Py_NewRef(Py_None) : raise_status(st);
 done:
     fg_free(ids);
@@ -254,7 +274,9 @@ static PyObject *desc_check(PyObject *self, PyObject *args, PyObject *kwargs)
     PyObject **copy = NULL;
     if (parse_view(args, kwargs, "O!|OOOO", view_keywords, &view, NULL, NULL) < 0 || view_unbind(&view, &copy) < 0)
         return NULL;
+    ((desc_object *)self)->n_users++;
     int ok = fg_desc_check(((desc_object *)self)->desc, &view);
+    ((desc_object *)self)->n_users--;
     fg_free(copy);
     return ok < 0 ? NULL : PyBool_FromLong(ok);
 }
@@ -268,7 +290,9 @@ static PyObject *desc_values(PyObject *self, PyObject *args, PyObject *kwargs)
     fg_eval held = {0};
     if (parse_view(args, kwargs, "O!|OOOO", view_keywords, &view, NULL, NULL) < 0 || view_unbind(&view, &copy) < 0)
         return NULL;
+    ((desc_object *)self)->n_users++;
     int ok = fg_desc_check_values(desc, &view, &values, &held.held, &held.n_held);
+    ((desc_object *)self)->n_users--;
     if (ok == 0)
         list = Py_NewRef(Py_None);
     else if (ok > 0)
@@ -287,7 +311,9 @@ static PyObject *desc_explain(PyObject *self, PyObject *args, PyObject *kwargs)
     PyObject **copy = NULL;
     if (parse_view(args, kwargs, "O!|OOOO", view_keywords, &view, NULL, NULL) < 0 || view_unbind(&view, &copy) < 0)
         return NULL;
+    ((desc_object *)self)->n_users++;
     PyObject *list = fg_desc_explain(((desc_object *)self)->desc, &view);
+    ((desc_object *)self)->n_users--;
     fg_free(copy);
     return list;
 }
@@ -351,7 +377,8 @@ static PyMethodDef desc_methods[] = {
      "source(accessor, parent=-1, key=None, index=0) -> number"},
     {"guard", (PyCFunction)(void (*)(void))desc_guard, METH_VARARGS | METH_KEYWORDS,
      "guard(kind, node=-1, object=None, lo=0, hi=0, code=None, line=0); a tensor's metadata and the torch state are read now"},
-    {"relation", (PyCFunction)(void (*)(void))desc_relation, METH_VARARGS | METH_KEYWORDS, "relation(kind, nodes, code=None, line=0)"},
+    {"relation", (PyCFunction)(void (*)(void))desc_relation, METH_VARARGS | METH_KEYWORDS,
+     "relation(kind, nodes, code=None, line=0, expression=None)"},
     {"output", desc_output, METH_O, "output(node) -> position"},
     {"mark", desc_mark, METH_NOARGS, "mark() -> position for rewind"},
     {"rewind", desc_rewind, METH_O, "rewind(mark): take back everything added since"},
@@ -379,9 +406,11 @@ static PySequenceMethods desc_sequence = {.sq_length = desc_length};
 static PyTypeObject desc_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "framegate._core.GuardDesc",
     .tp_basicsize = sizeof(desc_object),
-    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .tp_new = desc_new,
     .tp_dealloc = desc_dealloc,
+    .tp_traverse = desc_traverse,
+    .tp_clear = desc_clear,
     .tp_methods = desc_methods,
     .tp_getset = desc_getset,
     .tp_str = desc_str,
@@ -407,7 +436,7 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     if (st == FG_OK)
         st = fg_program_build(descs, n, NULL, &program);
     fg_free(descs);
-    program_object *self = st == FG_OK ? PyObject_New(program_object, &program_type) : NULL;
+    program_object *self = st == FG_OK ? PyObject_GC_New(program_object, &program_type) : NULL;
     if (self == NULL) {
         fg_program_free(program);
         Py_DECREF(tuple);
@@ -416,18 +445,27 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     self->program = program;
     self->descs = tuple;
     for (size_t i = 0; i < n; i++)
-        ((desc_object *)PyTuple_GET_ITEM(tuple, i))->n_programs++;
+        ((desc_object *)PyTuple_GET_ITEM(tuple, i))->n_users++;
+    PyObject_GC_Track(self);
     return (PyObject *)self;
+}
+
+/* The descriptions drop what leads back here. */
+static int program_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(((program_object *)self)->descs);
+    return 0;
 }
 
 static void program_dealloc(PyObject *self)
 {
     program_object *object = (program_object *)self;
+    PyObject_GC_UnTrack(self);
     fg_program_free(object->program);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object->descs); i++)
-        ((desc_object *)PyTuple_GET_ITEM(object->descs, i))->n_programs--;
+        ((desc_object *)PyTuple_GET_ITEM(object->descs, i))->n_users--;
     Py_DECREF(object->descs);
-    PyObject_Free(self);
+    PyObject_GC_Del(self);
 }
 
 static const char *const result_names[] = {[FG_EVAL_MISS] = "miss", [FG_EVAL_HIT] = "hit", [FG_EVAL_BUSY] = "busy"};
@@ -672,9 +710,10 @@ static PyGetSetDef program_getset[] = {
 static PyTypeObject program_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "framegate._core.GuardProgram",
     .tp_basicsize = sizeof(program_object),
-    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .tp_new = program_new,
     .tp_dealloc = program_dealloc,
+    .tp_traverse = program_traverse,
     .tp_methods = program_methods,
     .tp_getset = program_getset,
     .tp_doc = "The merged program of several GuardDesc.",

@@ -1,4 +1,4 @@
-/* The readers through one call, and the one reader that runs Python. */
+/* The readers through one call, and what runs Python: the reader of attributes and the user's callable. */
 #include "guards/guard_read.h"
 
 fg_find fg_read_any(fg_accessor acc, const fg_view *view, PyObject *parent, PyObject *key, int64_t n, PyObject **value)
@@ -15,6 +15,19 @@ fg_find fg_read_any(fg_accessor acc, const fg_view *view, PyObject *parent, PyOb
     case FG_N_ACCESSORS: break;
     }
     return FG_FIND_UNDECIDED;
+}
+
+int fg_user_accepts(PyObject *callable, PyObject *value)
+{
+    PyObject *answer = PyObject_CallOneArg(callable, value);
+    int yes = answer != NULL ? PyObject_IsTrue(answer) : -1;
+    Py_XDECREF(answer);
+    if (yes >= 0)
+        return yes;
+    if (!PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_MemoryError))
+        return -1;
+    PyErr_Clear();
+    return 0;
 }
 
 int fg_read_getattr(PyObject *parent, PyObject *name, PyObject **value)

@@ -15,6 +15,22 @@ int fg_tensor_meta_same(const fg_tensor_meta *a, const fg_tensor_meta *b)
     return memcmp(a->sizes, b->sizes, bytes) == 0 && memcmp(a->strides, b->strides, bytes) == 0;
 }
 
+int fg_tensor_place_of(int64_t first, int64_t itemsize, int64_t unit, const fg_tensor_meta *meta, fg_tensor_place *place)
+{
+    *place = (fg_tensor_place){first, first, first};
+    for (int32_t i = 0; i < meta->ndim; i++) {
+        if (meta->sizes[i] == 0)
+            return 1;
+    }
+    for (int32_t i = 0; i < meta->ndim; i++) {
+        int64_t *side = meta->strides[i] < 0 ? &place->lo : &place->hi, reach;
+        if (__builtin_mul_overflow(meta->strides[i], unit, &reach) || __builtin_mul_overflow(meta->sizes[i] - 1, reach, &reach) ||
+            __builtin_add_overflow(*side, reach, side))
+            return 0;
+    }
+    return !__builtin_add_overflow(place->hi, itemsize, &place->hi);
+}
+
 int fg_tensor_adaptor_is_pure(const fg_tensor_adaptor *adaptor)
 {
     if (adaptor == fg_torch_adaptor)

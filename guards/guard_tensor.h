@@ -35,6 +35,14 @@ typedef struct fg_tensor_meta {
 /* 1 read; 0 not a tensor this adaptor can describe (guards: mismatch; tracer: break with *why, a static string). */
 typedef int (*fg_tensor_read)(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_meta *meta, const char **why);
 
+/* Where a tensor's elements lie, in bytes. Places of tensors with one storage can be compared, no others. */
+typedef struct fg_tensor_place {
+    int64_t first;  /* of the element at index 0 */
+    int64_t lo, hi; /* all elements are at lo or above and end at hi or below; lo == hi: there are none */
+} fg_tensor_place;
+/* From the first element, the sizes and the strides in units of `unit` bytes. 1, or 0 where the bounds leave 64 bits. */
+int fg_tensor_place_of(int64_t first, int64_t itemsize, int64_t unit, const fg_tensor_meta *meta, fg_tensor_place *place);
+
 struct fg_tensor_adaptor {
     const char *name;      /* "numpy", "torch", a library's own */
     const char *layer;     /* which way of reading is in use, for `doctor` */
@@ -44,6 +52,8 @@ struct fg_tensor_adaptor {
     FG_NEW PyObject *(*dtype_object)(const fg_tensor_meta *meta); /* library dtype object, for explanations and examples */
     /* For memos: put down the words that read gives this object's metadata from, its type being proven. 0: it cannot. NULL: it never can. */
     int (*words)(PyObject *object, fg_words *words);
+    /* 1 and where its elements lie, 0: unknown. Pure as read is. NULL: it never can. */
+    int (*place)(PyObject *object, fg_tensor_place *place);
 };
 
 /* Same type, keys, dtype, device, requires_grad, layout, sizes and strides. */

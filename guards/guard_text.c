@@ -7,6 +7,7 @@
  *   guard n1 type_is @'builtins:float' 'train.py':12   conditions: source or -, kind, argument, origin
  *   guard n1 equals 0.5
  *   relation distinct n0 n1
+ *   relation holds n1 '0 v0 <'                      a computed condition, see guard_expr.h
  *   output n1
  *
  * Constants: ints, floats as repr (float:0x… by bits where repr would lose them), complex(re, im), ASCII string and bytes literals, tuples with a comma
@@ -173,7 +174,8 @@ PyObject *fg_guard_arg_text(const fg_desc *desc, const fg_guard_record *guard)
 {
     switch (fg_guard_arg_class(guard->kind)) {
     case FG_ARG_NONE:
-    case FG_ARG_NODES: return PyUnicode_FromString("");
+    case FG_ARG_NODES:
+    case FG_ARG_EXPR: return PyUnicode_FromString("");
     case FG_ARG_OBJECT: return fg_hold_text(&desc->holds[guard->hold]);
     case FG_ARG_INT: return PyUnicode_FromFormat("%lld", (long long)guard->leaf.lo);
     case FG_ARG_RANGE: return PyUnicode_FromFormat("%lld %lld", (long long)guard->leaf.lo, (long long)guard->leaf.hi);
@@ -226,6 +228,14 @@ static int add_node(PyObject *list, const fg_desc *desc, uint32_t index)
     return fg_text_add(list, "\n");
 }
 
+static int add_expression(PyObject *list, const fg_guard_record *guard)
+{
+    PyObject *text = fg_expr_text(fg_guard_expr(guard->kind, &guard->leaf));
+    int bad = text == NULL || fg_text_add(list, " '%U'", text) < 0;
+    Py_XDECREF(text);
+    return bad ? -1 : 0;
+}
+
 static int add_guard(PyObject *list, const fg_desc *desc, const fg_guard_record *guard)
 {
     if (guard->n_ids > 0) {
@@ -235,6 +245,8 @@ static int add_guard(PyObject *list, const fg_desc *desc, const fg_guard_record 
             if (fg_text_add(list, " n%d", (int)((const fg_node *)guard->owned)[i]) < 0)
                 return -1;
         }
+        if (guard->kind == FG_GUARD_EXPR && add_expression(list, guard) < 0)
+            return -1;
         return add_origin(list, guard);
     }
     if ((guard->node >= 0 ? fg_text_add(list, "guard n%d %s", (int)guard->node, fg_guard_text(guard->kind))

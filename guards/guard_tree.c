@@ -177,12 +177,18 @@ static PyObject *relation_sentence(const fg_desc *desc, const fg_guard_record *g
             return NULL;
         }
     }
+    if (guard->kind == FG_GUARD_EXPR) {
+        PyObject *sentence = fg_expr_sentence(fg_guard_expr(guard->kind, &guard->leaf), list);
+        Py_DECREF(list);
+        return sentence;
+    }
     PyObject *names = fg_text_join(list, guard->kind == FG_GUARD_SAME ? " is " : ", ");
     PyObject *text = NULL;
     if (names != NULL) {
-        text = guard->kind == FG_GUARD_SAME       ? Py_NewRef(names)
-               : guard->kind == FG_GUARD_DISTINCT ? PyUnicode_FromFormat("%U are all different objects", names)
-                                                  : PyUnicode_FromFormat("%U do not share a storage", names);
+        text = guard->kind == FG_GUARD_SAME           ? Py_NewRef(names)
+               : guard->kind == FG_GUARD_DISTINCT     ? PyUnicode_FromFormat("%U are all different objects", names)
+               : guard->kind == FG_GUARD_MEMORY_APART ? PyUnicode_FromFormat("%U have no memory in common", names)
+                                                      : PyUnicode_FromFormat("%U do not share a storage", names);
     }
     Py_XDECREF(names);
     return text;
@@ -251,6 +257,7 @@ PyObject *fg_guard_sentence(const fg_desc *desc, const fg_guard_record *guard)
     case FG_GUARD_DICT_KEYS: text = PyUnicode_FromFormat("tuple(%U) == %U", source, arg); break;
     case FG_GUARD_ATTR_HAS: text = PyUnicode_FromFormat("%U has its own attribute %U", source, arg); break;
     case FG_GUARD_ATTR_LACKS: text = PyUnicode_FromFormat("%U has no attribute %U of its own", source, arg); break;
+    case FG_GUARD_ACCEPTS: text = PyUnicode_FromFormat("%U accepts %U", arg, source); break;
     case FG_GUARD_ITER_STATE: text = PyUnicode_FromFormat("%U is at %U", source, arg); break;
     case FG_GUARD_FLOAT_NAN: text = PyUnicode_FromFormat("isnan(%U)", source); break;
     case FG_GUARD_INT_RANGE:
@@ -261,6 +268,8 @@ PyObject *fg_guard_sentence(const fg_desc *desc, const fg_guard_record *guard)
     case FG_GUARD_SAME:
     case FG_GUARD_DISTINCT:
     case FG_GUARD_STORAGE_DISTINCT:
+    case FG_GUARD_MEMORY_APART:
+    case FG_GUARD_EXPR:
     case FG_N_GUARDS: break;
     }
 done:

@@ -2,8 +2,10 @@
  * with another function for a condition, the explanation.
  *
  * 1. Pure pass: each source that takes part is read after its parent and after the conditions on the parent; then relations and state.
- * 2. If any source is impure: the pure values it starts from are held, and the impure sources are read, each value held.
- * 3. Then the pure pass once more, since Python ran; what the impure sources started from must be the very objects that are found again.
+ * 2. If any source is impure: the pure values it starts from are held, and the impure sources are read, each value held. When all of this holds,
+ *    the users' callables are asked, in the order of the conditions; their values are held, too.
+ * 3. Then the conditions on impure sources once more, on what was read (getattr is not asked again), and the pure pass, since Python ran; what the
+ *    impure sources started from and what the callables were shown must be the very objects that are found again.
  */
 #define FG_EXPLAIN 0
 #include "guards/guard_bodies.h"
@@ -53,6 +55,25 @@ static int hold_value(fg_walk *walk, PyObject *value)
     return 0;
 }
 
+/* Put the source's conditions, but for a user's, to its value. 1, 0, -1. */
+static int walk_facts(fg_walk *walk, fg_node index, PyObject *value)
+{
+    int ok = 1;
+    for (uint32_t i = walk->want.first[index]; i < walk->want.first[index + 1]; i++) {
+        const fg_guard_record *guard = &walk->desc->guards[walk->want.by_node[i]];
+        int one = guard->kind != FG_GUARD_ACCEPTS ? walk->fact(walk, guard, value) : 1;
+        if (one < 0)
+            return -1;
+        if (one == 0) {
+            walk->failed[index] = 1;
+            ok = 0;
+            if (!walk->keep_going)
+                return 0;
+        }
+    }
+    return ok;
+}
+
 /* Read the source and put its conditions to the value. 1, 0, -1. */
 static int walk_node(fg_walk *walk, fg_node index)
 {
@@ -83,18 +104,7 @@ static int walk_node(fg_walk *walk, fg_node index)
     }
     if (found != FG_FIND_FOUND)
         return 1;
-    for (uint32_t i = walk->want.first[index]; i < walk->want.first[index + 1]; i++) {
-        int one = walk->fact(walk, &walk->desc->guards[walk->want.by_node[i]], value);
-        if (one < 0)
-            return -1;
-        if (one == 0) {
-            walk->failed[index] = 1;
-            ok = 0;
-            if (!walk->keep_going)
-                return 0;
-        }
-    }
-    return ok;
+    return walk_facts(walk, index, value);
 }
 
 static int relation_is_impure(const fg_desc *desc, const fg_guard_record *guard)
@@ -106,21 +116,10 @@ static int relation_is_impure(const fg_desc *desc, const fg_guard_record *guard)
     return 0;
 }
 
-static int walk_pass(fg_walk *walk, int impure)
+static int walk_relations(fg_walk *walk, int impure)
 {
     const fg_desc *desc = walk->desc;
     int ok = 1;
-
-    for (uint32_t i = 0; i < desc->n_nodes; i++) {
-        if (desc->nodes[i].impure != impure)
-            continue;
-        int one = walk_node(walk, (fg_node)i);
-        if (one < 0)
-            return -1;
-        ok &= one;
-        if (!ok && !walk->keep_going)
-            return 0;
-    }
     for (uint32_t i = walk->want.first[desc->n_nodes]; i < walk->want.first[desc->n_nodes + 1]; i++) {
         const fg_guard_record *guard = &desc->guards[walk->want.by_node[i]];
         int readable = 1;
@@ -140,12 +139,94 @@ static int walk_pass(fg_walk *walk, int impure)
     return ok;
 }
 
-void fg_storage_adaptors(const fg_desc *desc, const fg_guard_record *guard, const fg_tensor_adaptor **out)
+static int walk_pass(fg_walk *walk, int impure)
 {
-    for (uint32_t i = 0; i < guard->n_ids; i++) {
-        const fg_meta_record *meta = fg_desc_meta_of(desc, ((const fg_node *)guard->owned)[i]);
-        out[i] = meta != NULL ? meta->adaptor : NULL;
+    const fg_desc *desc = walk->desc;
+    int ok = 1;
+
+    for (uint32_t i = 0; i < desc->n_nodes; i++) {
+        if (desc->nodes[i].impure != impure)
+            continue;
+        int one = walk_node(walk, (fg_node)i);
+        if (one < 0)
+            return -1;
+        ok &= one;
+        if (!ok && !walk->keep_going)
+            return 0;
     }
+    int related = walk_relations(walk, impure);
+    return related < 0 ? -1 : ok & related;
+}
+
+const fg_tensor_adaptor *fg_relation_adaptor(const fg_desc *desc, fg_node node)
+{
+    const fg_meta_record *meta = fg_desc_meta_of(desc, node);
+    if (meta != NULL)
+        return meta->adaptor;
+    const PyTypeObject *type = desc->dead ? NULL : fg_desc_type_of(desc, node); /* the type lives: its death is the description's */
+    return type != NULL ? fg_tensor_adaptor_find((PyTypeObject *)type) : NULL;
+}
+
+void fg_relation_adaptors(const fg_desc *desc, const fg_guard_record *guard, const fg_tensor_adaptor **out)
+{
+    for (uint32_t i = 0; i < guard->n_ids; i++)
+        out[i] = fg_relation_adaptor(desc, ((const fg_node *)guard->owned)[i]);
+}
+
+Py_ssize_t fg_builtin_length(PyObject *v)
+{
+    return fg_length_of(v);
+}
+
+/* Ask the users' callables. Values are held by the caller. */
+static int walk_users(fg_walk *walk)
+{
+    const fg_desc *desc = walk->desc;
+    int ok = 1;
+    for (uint32_t i = 0; i < desc->n_guards; i++) {
+        const fg_guard_record *guard = &desc->guards[i];
+        if (guard->kind != FG_GUARD_ACCEPTS)
+            continue;
+        if (desc->dead)
+            return 0;
+        int one = walk->fact(walk, guard, walk->values[guard->node]);
+        if (one < 0)
+            return -1;
+        ok &= one;
+        if (!ok && !walk->keep_going)
+            return 0;
+    }
+    return ok;
+}
+
+/* The conditions on impure sources again: what ran after each of them may have changed what they are about. Only getattr's answers stand. */
+static int walk_impure_again(fg_walk *walk)
+{
+    const fg_desc *desc = walk->desc;
+    for (uint32_t i = 0; i < desc->n_nodes; i++) {
+        PyObject *value = walk->values[i], *now = NULL;
+        if (!desc->nodes[i].impure || walk->want.of_node[i] == 0)
+            continue;
+        if (desc->nodes[i].acc != FG_ACC_GETATTR) {
+            int found = read_node(walk, (fg_node)i, &now);
+            if (found != (value != NULL ? FG_FIND_FOUND : FG_FIND_ABSENT) || (value != NULL && now != value))
+                return 0;
+        }
+        int one = value != NULL ? walk_facts(walk, (fg_node)i, value) : 1;
+        if (one <= 0)
+            return one;
+    }
+    return walk_relations(walk, 1);
+}
+
+/* The value of a pure source that Python is about to be shown: held, and the object that must be found again. */
+static int start_from(fg_walk *walk, PyObject **starts, fg_node node)
+{
+    if (walk->desc->nodes[node].impure || starts[node] != NULL || walk->values[node] == NULL)
+        return 0;
+    starts[node] = walk->values[node];
+    hold_value(walk, Py_NewRef(starts[node]));
+    return 1;
 }
 
 int fg_walk_run(fg_walk *walk)
@@ -161,6 +242,7 @@ int fg_walk_run(fg_walk *walk)
     for (uint32_t i = 0; i < n; i++)
         n_impure += desc->nodes[i].impure && walk->want.of_node[i] != 0;
     walk->held = fg_calloc(2 * (size_t)n + 1, sizeof *walk->held);
+    n_impure += walk->want.user;
     starts = n_impure > 0 ? fg_calloc(n + 1, sizeof *starts) : NULL;
     if (walk->values == NULL || walk->failed == NULL || walk->held == NULL || (n_impure > 0 && starts == NULL)) {
         PyErr_NoMemory();
@@ -174,14 +256,18 @@ int fg_walk_run(fg_walk *walk)
 
     for (uint32_t i = 0; i < n; i++) {
         const fg_node_record *node = &desc->nodes[i];
-        if (node->impure && walk->want.of_node[i] != 0 && node->parent >= 0 && !desc->nodes[node->parent].impure &&
-            starts[node->parent] == NULL && walk->values[node->parent] != NULL) {
-            starts[node->parent] = walk->values[node->parent];
-            hold_value(walk, Py_NewRef(starts[node->parent]));
-            n_starts++;
-        }
+        if (node->impure && walk->want.of_node[i] != 0 && node->parent >= 0)
+            n_starts += (uint32_t)start_from(walk, starts, node->parent);
+    }
+    for (uint32_t i = 0; i < desc->n_guards && walk->want.user; i++) {
+        if (desc->guards[i].kind == FG_GUARD_ACCEPTS)
+            n_starts += (uint32_t)start_from(walk, starts, desc->guards[i].node);
     }
     int impure_ok = walk_pass(walk, 1);
+    if (impure_ok > 0 && ok > 0)
+        impure_ok = walk_users(walk);
+    if (impure_ok > 0 && !walk->keep_going)
+        impure_ok = walk_impure_again(walk);
     if (impure_ok <= 0 || walk->keep_going) {
         ok = impure_ok < 0 ? -1 : ok & impure_ok;
         goto done;
@@ -217,17 +303,18 @@ static int check_fact(fg_walk *walk, const fg_guard_record *guard, PyObject *v)
 #define FG_CASE_RANGE(NAME) FG_LEAF_CASE(NAME)
 #define FG_CASE_META(NAME) FG_LEAF_CASE(NAME)
 #define FG_CASE_STATE(NAME) FG_LEAF_CASE(NAME)
-#define FG_CASE_NODES(NAME)                                                                              \
-    case FG_GUARD_##NAME: {                                                                              \
-        const fg_tensor_adaptor *small[FG_GATHER], **adaptors = small;                                   \
-        if (guard->n_ids > FG_GATHER && (adaptors = fg_malloc(guard->n_ids * sizeof *adaptors)) == NULL) \
-            return PyErr_NoMemory(), -1;                                                                 \
-        if (guard->kind == FG_GUARD_STORAGE_DISTINCT)                                                    \
-            fg_storage_adaptors(walk->desc, guard, adaptors);                                            \
-        int one = fg_check_##NAME(walk->values, leaf->p, leaf->lo, adaptors);                            \
-        if (adaptors != small)                                                                           \
-            fg_free(adaptors);                                                                           \
-        return one < 0 ? (PyErr_NoMemory(), -1) : one;                                                   \
+#define FG_CASE_EXPR(NAME) FG_CASE_NODES(NAME)
+#define FG_CASE_NODES(NAME)                                                                                     \
+    case FG_GUARD_##NAME: {                                                                                     \
+        const fg_tensor_adaptor *small[FG_GATHER], **adaptors = small;                                          \
+        if (guard->n_ids > FG_GATHER && (adaptors = fg_malloc(guard->n_ids * sizeof *adaptors)) == NULL)        \
+            return PyErr_NoMemory(), -1;                                                                        \
+        if (fg_relation_reads_tensors(guard->kind))                                                             \
+            fg_relation_adaptors(walk->desc, guard, adaptors);                                                  \
+        int one = fg_check_##NAME(walk->values, leaf->p, leaf->lo, adaptors, fg_guard_expr(guard->kind, leaf)); \
+        if (adaptors != small)                                                                                  \
+            fg_free(adaptors);                                                                                  \
+        return one < 0 ? (PyErr_NoMemory(), -1) : one;                                                          \
     }
 #define fg_check_ABSENT(V, K) ((void)(V), (void)(K), 0)
 #define FG_GUARD(NAME, TEXT, ARG) FG_CASE_##ARG(NAME)

@@ -50,10 +50,17 @@ static int guard_is_possible(const fg_desc *desc, const fg_guard_record *guard)
         const fg_meta_record *meta = guard->leaf.p;
         return meta->adaptor != NULL && meta->type != NULL;
     }
-    if (guard->kind == FG_GUARD_STORAGE_DISTINCT) {
+    if (guard->kind == FG_GUARD_STORAGE_DISTINCT || guard->kind == FG_GUARD_MEMORY_APART) {
         for (uint32_t i = 0; i < guard->n_ids; i++) {
-            const fg_meta_record *meta = fg_desc_meta_of(desc, ((const fg_node *)guard->owned)[i]);
-            if (meta == NULL || meta->adaptor == NULL || meta->adaptor->storage == NULL)
+            const fg_tensor_adaptor *adaptor = fg_relation_adaptor(desc, ((const fg_node *)guard->owned)[i]);
+            if (adaptor == NULL || adaptor->storage == NULL)
+                return 0;
+        }
+    } else if (guard->kind == FG_GUARD_EXPR) {
+        const fg_expr *expr = fg_guard_expr(guard->kind, &guard->leaf);
+        for (uint32_t i = 0; i < expr->n; i++) {
+            const fg_expr_step *step = &expr->steps[i];
+            if (fg_expr_is_tensor(step) && fg_relation_adaptor(desc, ((const fg_node *)guard->owned)[step->node]) == NULL)
                 return 0;
         }
     }
@@ -77,6 +84,7 @@ fg_status fg_want_init(const fg_desc *desc, fg_want *want)
 
     for (uint32_t i = 0; i < desc->n_guards; i++) {
         const fg_guard_record *guard = &desc->guards[i];
+        want->user |= guard->kind == FG_GUARD_ACCEPTS;
         if (guard->node >= 0)
             want->of_node[guard->node] |= guard->kind == FG_GUARD_ABSENT ? FG_WANT_ABSENT : FG_WANT_PRESENT;
         for (uint32_t k = 0; k < guard->n_ids; k++)

@@ -113,6 +113,9 @@ static int site_traverse(PyObject *self, visitproc visit, void *arg)
             continue;
         Py_VISIT(entry->graphs);
         Py_VISIT(entry->extra);
+        int stop = entry->desc != NULL ? fg_desc_traverse(entry->desc, visit, arg) : 0;
+        if (stop)
+            return stop;
         if (code_is_ours(site, entry))
             Py_VISIT(entry->code->co_consts);
     }

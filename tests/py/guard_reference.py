@@ -27,6 +27,8 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 ABSENT = type("ABSENT", (), {"__repr__": lambda self: "ABSENT"})()
 WRONG = type("WRONG", (), {"__repr__": lambda self: "WRONG"})()
 UNBOUND = type("UNBOUND", (), {"__repr__": lambda self: "UNBOUND"})()
@@ -55,7 +57,7 @@ class Node:
 class Guards:
     nodes: list[Node] = field(default_factory=list)
     conditions: list[tuple[int | None, str, Any]] = field(default_factory=list)
-    relations: list[tuple[str, list[int]]] = field(default_factory=list)
+    relations: list[tuple[str, list[int], str | None]] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
 
 
@@ -141,7 +143,7 @@ def parse(text: str, objects: dict[str, Any] | None = None) -> Guards:
             ids = []
             while re.fullmatch(r"n\d+", line.peek()):
                 ids.append(line.node())
-            guards.relations.append((kind, ids))
+            guards.relations.append((kind, ids, line.constant(resolve) if kind == "holds" else None))
         elif head == "guard":
             on = None if line.peek() == "-" else line.peek()
             line.take()
@@ -151,7 +153,7 @@ def parse(text: str, objects: dict[str, Any] | None = None) -> Guards:
                 operand = line.constant(resolve)
             elif kind == "in_range":
                 operand = (line.constant(resolve), line.constant(resolve))
-            elif kind in ("type_is", "is", "is_subtype", "is_no_subtype", "equals", "dict_has", "dict_lacks", "dict_keys", "set_has", "set_lacks", "set_items", "attr_has", "attr_lacks", "iterator_at"):
+            elif kind in ("type_is", "is", "is_subtype", "is_no_subtype", "equals", "dict_has", "dict_lacks", "dict_keys", "set_has", "set_lacks", "set_items", "attr_has", "attr_lacks", "iterator_at", "accepts"):
                 operand = line.constant(resolve)
             elif kind == "tensor":
                 operand = (row.split(" tensor ", 1)[1], line.constant(resolve), line.constant(resolve))
@@ -524,6 +526,105 @@ def holds(kind: str, value: Any, operand: Any, tensor_text) -> bool:
     return type(value) is operand[2] and tensor_text(value) == operand[0]
 
 
+def accepts(user: Any, value: Any) -> bool:
+    try:
+        return bool(user(value))
+    except MemoryError:
+        raise
+    except Exception:
+        return False
+
+
+class Wrong(Exception):
+    """A step of an expression that has no value."""
+
+
+OPERATIONS = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod, "neg": operator.neg, "abs": abs, "min": min, "max": max,
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+    "and": lambda a, b: a and b, "or": lambda a, b: a or b, "not": operator.not_,
+}
+
+
+def fits(value: Any) -> Any:
+    if type(value) is int and not -(2**63) <= value < 2**63:
+        raise Wrong
+    return value
+
+
+def expression_operand(word: str, values: list, tensors: list) -> Any:
+    name, node, dim = re.fullmatch(r"([a-z]+)(\d+)(?:\.(\d+))?", word).groups()
+    value = values[int(node)]
+    if name == "v":
+        if type(value) not in (int, bool, float):
+            raise Wrong
+        return fits(value)
+    if name == "len":
+        for base in SIZED:
+            if isinstance(value, base):
+                n = length(base, value)
+                if n is None:
+                    raise Wrong
+                return n
+        raise Wrong
+    if not tensors[int(node)] or type(value) is not np.ndarray:
+        raise Wrong
+    if name == "ndim":
+        return value.ndim
+    if name == "offset":
+        return value.ctypes.data
+    if int(dim) >= value.ndim:
+        raise Wrong
+    return (value.shape if name == "size" else value.strides)[int(dim)]
+
+
+def expression_value(text: str, values: list, tensors: list) -> Any:
+    stack: list[Any] = []
+    for word in text.split():
+        if word in OPERATIONS:
+            takes = 1 if word in ("neg", "abs", "not") else 2
+            operands = stack[-takes:]
+            del stack[-takes:]
+            if word in ("//", "%") and (float in map(type, operands) or not operands[1]):
+                raise Wrong
+            stack.append(fits(OPERATIONS[word](*operands)))
+        elif word[0].isalpha() and not word.startswith("float:"):
+            stack.append(expression_operand(word, values, tensors))
+        else:
+            stack.append(Line(word).constant(None))
+    return stack.pop()
+
+
+def expression_holds(text: str, values: list, tensors: list) -> bool:
+    try:
+        return bool(expression_value(text, values, tensors))
+    except Wrong:
+        return False
+
+
+def tensor_of(guards: Guards, node: int) -> bool:
+    """Whether another condition says that the source is an array."""
+    return any(on == node and (kind == "tensor" or (kind == "type_is" and operand is np.ndarray)) for on, kind, operand in guards.conditions)
+
+
+def owner(array: np.ndarray) -> Any:
+    while isinstance(array, np.ndarray):
+        if array.base is None:
+            return array if array.flags.owndata else None
+        array = array.base.obj if isinstance(array.base, memoryview) else array.base
+    return array if isinstance(array, (bytes, bytearray)) else None
+
+
+def arrays_apart(values: list, tensors: list, kind: str) -> bool:
+    if not all(tensors) or not all(isinstance(value, np.ndarray) and owner(value) is not None for value in values):
+        return False
+    for i, one in enumerate(values):
+        for other in values[:i]:
+            if owner(one) is owner(other) and (kind == "storage_distinct" or (one.size and other.size and np.may_share_memory(one, other))):
+                return False
+    return True
+
+
 def evaluate(guards: Guards, call: dict, tensor_text=lambda value: None) -> bool:
     """call: args (a list), and optionally closure, globals, builtins, func. tensor_text gives a tensor's metadata as the text form has it."""
     n = len(guards.nodes)
@@ -536,7 +637,7 @@ def evaluate(guards: Guards, call: dict, tensor_text=lambda value: None) -> bool
             wants[on].add("absent" if kind == "absent" else "present")
             if kind == "type_is":
                 types_of.setdefault(on, set()).add(operand)
-    for _, ids in guards.relations:
+    for _, ids, _ in guards.relations:
         for i in ids:
             wants[i].add("present")
     for i in guards.outputs:
@@ -561,12 +662,16 @@ def evaluate(guards: Guards, call: dict, tensor_text=lambda value: None) -> bool
         if values[i] is WRONG or (values[i] is ABSENT) != ("absent" in wants[i]):
             return False
         for on, kind, operand in guards.conditions:
-            if on == i and kind != "absent" and not holds(kind, values[i], operand, tensor_text):
+            if on == i and kind not in ("absent", "accepts") and not holds(kind, values[i], operand, tensor_text):
                 return False
-    for kind, ids in guards.relations:
+    for kind, ids, text in guards.relations:
         objects = [id(values[i]) for i in ids]
+        if kind == "holds" and not expression_holds(text, [values[i] for i in ids], [tensor_of(guards, i) for i in ids]):
+            return False
+        if kind in ("memory_apart", "storage_distinct") and not arrays_apart([values[i] for i in ids], [tensor_of(guards, i) for i in ids], kind):
+            return False
         if kind == "same" and len(set(objects)) != 1:
             return False
         if kind == "distinct" and len(set(objects)) != len(objects):
             return False
-    return True
+    return all(accepts(operand, values[on]) for on, kind, operand in guards.conditions if kind == "accepts")

@@ -94,6 +94,7 @@ class Raises:
         raise ValueError("no")
 
 
+SHARED = np.arange(12.0)
 TARGETS: list = [None] * 4
 
 
@@ -120,7 +121,7 @@ def make_iterator(rng, again):
         lambda: iter(b"abc"), lambda: iter(bytearray(b"abc")), lambda: iter(table), lambda: iter(table.values()), lambda: reversed(table.items()),
         lambda: iter(collections.OrderedDict(table)), lambda: iter({1, 2, 3}), lambda: iter(range(2, 9, 3)), lambda: iter(range(2**65)),
         lambda: iter(range(2**62, 2**65)), lambda: iter(range(2**70, 2**70 + 3)), lambda: enumerate(made), lambda: enumerate(made, 2**70), lambda: zip(made, "ab"),
-        lambda: zip(strict=True), lambda: map(str, made), lambda: filter(None, made), lambda: iter(Counted()), lambda: iter(int, 1), lambda: itertools.count(3),
+        lambda: zip(strict=True), lambda: map(type, made), lambda: filter(callable, made), lambda: iter(Counted()), lambda: iter(int, 1), lambda: itertools.count(3),
         lambda: itertools.count(2.5), lambda: itertools.count(1, 2), lambda: itertools.count(2**70), lambda: itertools.repeat(1), lambda: itertools.repeat("a", 3),
         lambda: itertools.chain(made, "ab"), lambda: itertools.islice(made, 1, 3), lambda: itertools.cycle("ab"), lambda: iter(collections.deque(made)),
         lambda: collections.deque(made), lambda: collections.deque(range(rng.randrange(300))), lambda: table.keys(), lambda: table.values(),
@@ -183,6 +184,9 @@ def make_value(rng: random.Random, depth: int = 0):
     if pick == 19:
         return rng.choice((np, types, int, Plain, Child, len, Plain.__dict__["static"], Plain.__dict__["computed"], property()))
     if pick == 20:
+        if rng.random() < 0.3:
+            base = rng.choice((SHARED, np.arange(12.0)))
+            return rng.choice((base[:6], base[6:], base[::2], base[::-1], base[3:3], base.reshape(3, 4).T, base))
         return rng.choice((np.zeros((2, 3)), np.zeros((3, 2)).T, np.ones(4, "f4"), np.ones((2, 3), order="F"), np.array(1), np.zeros((2, 3), ">f8")))
     if pick == 21:
         return rng.choice(({EvilKey(): 1}, {QuietKey(): 1}, {("a", EvilKey()): 1}, {EvilKey(): 1, 5: 2}))
@@ -287,7 +291,57 @@ def random_desc(rng: random.Random, call: dict, impure: bool = True) -> GuardDes
         chosen = rng.sample(present, 2) if rng.random() < 0.7 else present
         same = len({id(value) for _, value in chosen}) == 1
         desc.relation("same" if same or rng.random() < 0.1 else "distinct", tuple(number for number, _ in chosen))
+    if present and rng.random() < 0.4:
+        random_expression(rng, desc, rng.sample(present, rng.randrange(1, min(3, len(present)) + 1)))
+    arrays = [(number, value) for number, value in present if type(value) is np.ndarray]
+    if len(arrays) >= 2 and rng.random() < 0.8:
+        for number, value in arrays:
+            desc.guard("type_is", number, np.ndarray)
+        desc.relation(rng.choice(("memory_apart", "storage_distinct")), tuple(number for number, _ in arrays))
+    if impure and present and rng.random() < 0.2:
+        number, value = rng.choice(present)
+        desc.guard("accepts", number, rng.choice((is_plain, is_plain, refuses_strings, bool)))
     return desc
+
+
+def is_plain(value):
+    return not isinstance(value, type)
+
+
+def refuses_strings(value):
+    if isinstance(value, str):
+        raise TypeError("a string")
+    return [value]
+
+
+def random_expression(rng, desc, chosen):
+    """Arithmetic over what the sources are, compared with its value now, or with another one."""
+    words = []
+    for i, (number, value) in enumerate(chosen):
+        if type(value) is np.ndarray:
+            desc.guard("type_is", number, np.ndarray)
+            words += [f"ndim{i}", f"size{i}.{rng.randrange(3)}", f"stride{i}.0", f"offset{i}"]
+        if isinstance(value, (list, tuple, dict, str, bytes)):
+            words.append(f"len{i}")
+        words.append(f"v{i}")
+    words += ["0", "1", "-7", "3", "9223372036854775807", "-9223372036854775808", "0.5", "float:0x7ff8000000000000"]
+    text, tensors = random_postfix(rng, words, 3), [type(value) is np.ndarray for _, value in chosen]
+    try:
+        now = reference.expression_value(text, [value for _, value in chosen], tensors)
+    except reference.Wrong:
+        now = 0
+    if rng.random() < 0.8 and now == now and abs(now) < 2**63:
+        text += f" {now + 0!r} {'==' if rng.random() < 0.9 else '!='}"
+    desc.relation("holds", tuple(number for number, _ in chosen), expression=text)
+
+
+def random_postfix(rng, words, depth):
+    if depth == 0 or rng.random() < 0.2:
+        return rng.choice(words)
+    if rng.random() < 0.2:
+        return f"{random_postfix(rng, words, depth - 1)} {rng.choice(('neg', 'abs', 'not'))}"
+    operation = rng.choice(("+", "-", "*", "//", "%", "min", "max", "==", "!=", "<", "<=", ">", ">=", "and", "or"))
+    return f"{random_postfix(rng, words, depth - 1)} {random_postfix(rng, words, depth - 1)} {operation}"
 
 
 def random_condition(rng, desc, number, value, tensors):
@@ -387,7 +441,7 @@ def mutate(rng: random.Random, call: dict) -> None:
 
 def names_of_test_classes() -> dict:
     module = __name__
-    return {f"{module}:{cls.__name__}": cls for cls in (Plain, Child, Slots, SlotsAndDict, MyDict, MyList, Raises)}
+    return {f"{module}:{cls.__name__}": cls for cls in (Plain, Child, Slots, SlotsAndDict, MyDict, MyList, Raises, Counted)} | {f"{module}:{user.__name__}": user for user in (is_plain, refuses_strings)}
 
 
 def compare(descs: list[GuardDesc], call: dict, rng: random.Random) -> int:
