@@ -135,6 +135,44 @@ static fg_flow method_new(fg_trace *t, fg_value *func, fg_value *self, PyObject 
     return FG_FLOW_OK;
 }
 
+/* Whether a class attribute is a descriptor, and of which kind, is said by its class, which may grow these methods, or lose them. */
+static fg_flow pin_descriptor_kind(fg_trace *t, fg_value *found)
+{
+    if (!(Py_TYPE(found->real)->tp_flags & Py_TPFLAGS_HEAPTYPE))
+        return FG_FLOW_OK;
+    PyObject *const names[] = {fg_names.s_get, fg_names.s_set, fg_names.s_delete};
+    FG_DO(fg_look(t, &found));
+    if (found->type == NULL)
+        return FG_FLOW_OK;
+    fg_value *type, *method;
+    FG_DO(fg_object_type(t, found, &type));
+    for (int i = 0; i < 3; i++)
+        FG_DO(fg_type_lookup(t, type, found->type, names[i], &method));
+    return FG_FLOW_OK;
+}
+
+/* A descriptor whose class has a __get__ in Python: type(d).__get__(d, self, cls). *handled false: it is of another kind. */
+static fg_flow user_descriptor(fg_trace *t, fg_value *found, fg_value *self, fg_value *cls, fg_value **out, bool *handled)
+{
+    fg_value *type, *get;
+    *handled = false;
+    FG_DO(fg_look(t, &found));
+    if (found->kind != FG_V_OBJECT || found->type == NULL || found->type->tp_descr_get == NULL)
+        return FG_FLOW_OK;
+    FG_DO(fg_object_type(t, found, &type));
+    FG_DO(fg_type_lookup(t, type, found->type, fg_names.s_get, &get));
+    if (get == NULL)
+        return FG_FLOW_OK;
+    FG_DO(fg_look(t, &get));
+    if (get->kind != FG_V_FUNC)
+        return FG_FLOW_OK;
+    fg_value *args[3] = {found, self != NULL ? self : fg_value_const(t, Py_None), cls};
+    if (args[1] == NULL)
+        return FG_FLOW_ERROR;
+    *handled = true;
+    return fg_call_now(t, get, args, 3, NULL, out);
+}
+
 /* What a class attribute becomes when it is read through an instance (self) or, with self NULL, through the class. */
 static fg_flow bind(fg_trace *t, fg_value *found, fg_value *self, fg_value *cls, PyObject *name, fg_value **out)
 {
@@ -172,6 +210,10 @@ static fg_flow bind(fg_trace *t, fg_value *found, fg_value *self, fg_value *cls,
         *out = found;
         return FG_FLOW_OK;
     }
+    bool handled;
+    FG_DO(user_descriptor(t, found, self, cls, out, &handled));
+    if (handled)
+        return FG_FLOW_OK;
     return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "descriptor of type %s for '%U'", type ? type->tp_name : "?", name);
 }
 
@@ -269,6 +311,7 @@ static fg_flow generic_attr(fg_trace *t, fg_value *o, fg_value *type, PyObject *
         return fg_look(t, &found);
     }
     if (found != NULL) {
+        FG_DO(pin_descriptor_kind(t, found));
         PyTypeObject *dtype = Py_TYPE(found->real);
         if (dtype->tp_descr_set != NULL) {
             FG_DO(fg_look(t, &found));
@@ -276,6 +319,10 @@ static fg_flow generic_attr(fg_trace *t, fg_value *o, fg_value *type, PyObject *
                 return property_part(t, found, 0, &getter->func);
             if (dtype == &PyMemberDescr_Type)
                 return item != NULL ? FG_FLOW_OK : slot_read(t, o, found, name, out);
+            bool handled;
+            FG_DO(user_descriptor(t, found, o, type, out, &handled));
+            if (handled)
+                return FG_FLOW_OK;
             return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of %s is a descriptor of type %s", name, o->type->tp_name,
                             dtype->tp_name);
         }
@@ -341,9 +388,12 @@ static fg_flow module_dict(fg_trace *t, fg_value *m, fg_value **out)
 static fg_flow class_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
 {
     PyTypeObject *type = (PyTypeObject *)o->real;
+    fg_value *hook = NULL; /* the metaclass's __getattr__, for what is not there */
     if (Py_TYPE(type) != &PyType_Type) {
         PyTypeObject *meta = Py_TYPE(type);
-        if (meta->tp_getattro != PyType_Type.tp_getattro)
+        PyObject *way = fg_py_type_lookup(meta, fg_names.s_getattribute);
+        if (way == NULL || !Py_IS_TYPE(way, &PyWrapperDescr_Type) ||
+            ((PyWrapperDescrObject *)way)->d_wrapped != (void *)PyType_Type.tp_getattro)
             return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "metaclass %s has its own attribute access", meta->tp_name);
         fg_value *of, *unused; /* a metaclass may grow the name, or another way to read it */
         FG_DO(fg_object_type(t, o, &of));
@@ -351,7 +401,7 @@ static fg_flow class_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **o
         FG_DO(fg_type_lookup(t, of, meta, fg_names.s_getattribute, &unused));
         if (unused != NULL)
             FG_DO(fg_look(t, &unused));
-        FG_DO(fg_type_lookup(t, of, meta, fg_names.s_getattr, &unused));
+        FG_DO(fg_type_lookup(t, of, meta, fg_names.s_getattr, &hook));
     }
     PyObject *in_meta = fg_py_type_lookup(Py_TYPE(type), name);
     if (in_meta != NULL && Py_TYPE(in_meta)->tp_descr_set != NULL) {
@@ -365,11 +415,12 @@ static fg_flow class_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **o
     fg_value *found;
     FG_DO(fg_type_lookup(t, o, type, name, &found));
     if (found == NULL) {
-        if (in_meta != NULL)
+        if (in_meta != NULL || hook != NULL)
             return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of the metaclass of %s", name, type->tp_name);
         *out = NULL;
         return FG_FLOW_OK;
     }
+    FG_DO(pin_descriptor_kind(t, found));
     PyTypeObject *dtype = Py_TYPE(found->real);
     if (dtype == &PyProperty_Type || dtype == &PyMemberDescr_Type || dtype == &PyGetSetDescr_Type) {
         *out = found;
@@ -554,6 +605,24 @@ static fg_flow check_generic_write(fg_trace *t, fg_value *o, fg_value *type, PyO
     return fg_look(t, &found);
 }
 
+/* The Python function that a data descriptor stores by, or NULL. */
+static fg_flow python_setter(fg_trace *t, fg_value *descr, fg_value **setter)
+{
+    if (Py_TYPE(descr->real) == &PyProperty_Type)
+        return property_part(t, descr, 1, setter);
+    if (descr->kind != FG_V_OBJECT || descr->type == NULL)
+        return FG_FLOW_OK;
+    fg_value *type, *set;
+    FG_DO(fg_object_type(t, descr, &type));
+    FG_DO(fg_type_lookup(t, type, descr->type, fg_names.s_set, &set));
+    if (set == NULL)
+        return FG_FLOW_OK;
+    FG_DO(fg_look(t, &set));
+    if (set->kind == FG_V_FUNC)
+        *setter = set;
+    return FG_FLOW_OK;
+}
+
 fg_flow fg_attr_store(fg_trace *t, fg_value *o, PyObject *name, fg_value *v)
 {
     FG_DO(fg_look(t, &o));
@@ -574,14 +643,17 @@ fg_flow fg_attr_store(fg_trace *t, fg_value *o, PyObject *name, fg_value *v)
     FG_DO(fg_type_lookup(t, type, o->type, name, &found));
     bool is_slot = false;
     if (found != NULL) {
+        FG_DO(pin_descriptor_kind(t, found));
         PyTypeObject *dtype = Py_TYPE(found->real);
         is_slot = dtype == &PyMemberDescr_Type;
         if (dtype->tp_descr_set != NULL) {
             FG_DO(fg_look(t, &found));
-            if (dtype == &PyProperty_Type) {
-                fg_value *setter, *out;
-                FG_DO(property_part(t, found, 1, &setter));
-                FG_DO(fg_call(t, setter, (fg_value *[]){o, v}, 2, NULL, &out));
+            fg_value *setter = NULL, *out;
+            FG_DO(python_setter(t, found, &setter));
+            if (setter != NULL) {
+                fg_value *args[3] = {found, o, v};
+                int32_t self = dtype == &PyProperty_Type; /* its fset is a plain function */
+                FG_DO(fg_call(t, setter, args + self, 3 - self, NULL, &out));
                 if (out == NULL)
                     t->frame->on_result = FG_RESULT_DROP; /* the caller drops what it returns */
                 return FG_FLOW_OK;

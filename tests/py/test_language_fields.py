@@ -266,3 +266,107 @@ def test_a_getattribute_that_comes_later(new):
     assert compiled(X).tolist() == f(X).tolist() == [43.0] * 3
     del P.__getattribute__
     assert compiled(X).tolist() == f(X).tolist() == [2.0] * 3
+
+
+# --- descriptors in Python
+
+
+class Scaled:
+    def __init__(self, k):
+        self.k = k
+
+    def __set_name__(self, owner, name):
+        self.name = name
+
+    def __get__(self, obj, owner):
+        if obj is None:
+            return self
+        return obj.base * self.k
+
+
+
+class Stored(Scaled):
+    def __get__(self, obj, owner):
+        return self if obj is None else obj.hidden
+
+    def __set__(self, obj, value):
+        obj.hidden = value * self.k
+
+
+def holder():
+    class Holder:
+        lazy = Scaled(3)
+        kept = Stored(5)
+
+        def __init__(self):
+            self.base = 2
+            self.hidden = 1
+
+    return Holder
+
+
+def test_descriptors_of_the_user_are_followed():
+    Holder = holder()
+
+    def f(x, h):
+        h.kept = h.base
+        return x * h.lazy + h.kept + type(h).lazy.k
+
+    both, h = Counted(f), Holder()
+    assert both.call(X, h) == 1 and both.call(X, h) == 0
+    Holder.__dict__["lazy"].k = 4
+    assert both.call(X, h) in (0, 1)
+    Holder.lazy = 7
+    with pytest.raises(AttributeError):
+        both.compiled(X, h)
+
+
+@pytest.mark.parametrize("method", ["__get__", "__set__", "__delete__"])
+@pytest.mark.parametrize("shadowed", [False, True])
+def test_a_class_attribute_that_becomes_a_descriptor(method, shadowed):
+    class Value:
+        n = 1
+
+    class Other:
+        n = 10
+
+    class Owner:
+        value = Value()
+
+        def __init__(self):
+            if shadowed:
+                self.value = Other()
+
+    def f(x, owner):
+        return x + owner.value.n
+
+    compiled, owner = framegate.compile(f), Owner()
+    for change in (lambda: None, lambda: setattr(Value, method, lambda self, *args: Other()), lambda: delattr(Value, method)):
+        change()
+        for _ in range(2):
+            assert np.array_equal(compiled(X, owner), f(X, owner))
+
+
+def test_enums_are_read_and_compared():
+    import enum
+
+    class Color(enum.Enum):
+        RED = 1
+        BLUE = 2.5
+
+        def double(self):
+            return self.value * 2
+
+    def f(x, c):
+        y = x * c.value + len(c.name)
+        if c is Color.RED:
+            y = y + 1
+        if c == Color.BLUE:
+            y = y + 2
+        if c != Color.BLUE:
+            y = y + 4
+        return y + c.double() + Color.RED.value
+
+    both = Counted(f)
+    assert both.call(X, Color.RED) == 1 and both.call(X, Color.BLUE) == 1
+    assert both.call(X, Color.RED) == 0
