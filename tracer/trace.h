@@ -96,6 +96,7 @@ struct fg_value {
     uint8_t iter_kind;
     uint8_t is_scalar; /* TENSOR: a NumPy scalar type is known */
     uint8_t super_flag;
+    uint8_t reads_generic; /* class: its instances are read the generic way, and that is guarded */
     int8_t acc;         /* LAZY source not interned yet: accessor, else -1 */
     fg_node parent;     /* … its parent node */
     int64_t index;      /* … its index; iterators: position */

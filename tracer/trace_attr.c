@@ -95,11 +95,16 @@ static fg_flow way_of_reading(fg_trace *t, fg_value *type_value, PyTypeObject *t
 {
     fg_value *found, *hook;
     *own = NULL;
+    if (type_value->reads_generic)
+        return FG_FLOW_OK;
     FG_DO(fg_type_lookup(t, type_value, type, fg_names.s_getattribute, &found));
     bool is_module = PyType_IsSubtype(type, &PyModule_Type);
     if (found != NULL &&
-        (is_module ? found->real == fg_py_type_lookup(&PyModule_Type, fg_names.s_getattribute) : is_generic_read(found->real)))
-        return fg_look(t, &found);
+        (is_module ? found->real == fg_py_type_lookup(&PyModule_Type, fg_names.s_getattribute) : is_generic_read(found->real))) {
+        FG_DO(fg_look(t, &found));
+        FG_SET(t, type_value->reads_generic, 1);
+        return FG_FLOW_OK;
+    }
     if (found != NULL) {
         FG_DO(fg_look(t, &found));
         FG_DO(fg_type_lookup(t, type_value, type, fg_names.s_getattr, &hook));
