@@ -329,12 +329,17 @@ static PyObject *graph_from_json(PyObject *type, PyObject *text)
     return call_helper("framegate._graph_text", "from_json", text);
 }
 
+size_t fg_graph_nbytes(PyObject *self)
+{
+    const fg_graph *graph = (const fg_graph *)self;
+    return fg_block_bytes(graph->nodes, (size_t)graph->capacity * sizeof *graph->nodes) + fg_plan_nbytes(graph->plan);
+}
+
 static PyObject *graph_sizeof(PyObject *self, PyObject *unused)
 {
     (void)unused;
     fg_graph *graph = (fg_graph *)self;
-    return PyLong_FromSize_t(sizeof *graph + (size_t)graph->capacity * sizeof *graph->nodes +
-                             (size_t)graph->n_nodes * sizeof(fg_graph_node) + fg_plan_nbytes(graph->plan));
+    return PyLong_FromSize_t(sizeof *graph + (size_t)graph->n_nodes * sizeof(fg_graph_node) + fg_graph_nbytes(self));
 }
 
 static PyObject *graph_str(PyObject *self)

@@ -32,6 +32,8 @@ FG_BORROWED PyObject *fg_graph_add(PyObject *graph, fg_graph_op op, PyObject *ta
                                    int line, int byte_offset);
 Py_ssize_t fg_graph_n_ops(PyObject *graph); /* nodes that are neither placeholder nor output */
 Py_ssize_t fg_graph_n_nodes(PyObject *graph);
+size_t
+fg_graph_nbytes(PyObject *graph); /* of the engine's own memory: its arrays and replay plan, without the nodes, which are Python objects */
 
 /* Take back the nodes from index n_nodes on (the undo log of a trace). Only before the first replay. Pointers to them become invalid. */
 void fg_graph_rewind(PyObject *graph, Py_ssize_t n_nodes);

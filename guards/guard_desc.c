@@ -79,11 +79,21 @@ fg_status fg_desc_new(fg_desc **out)
     return FG_OK;
 }
 
-static void guard_fini(fg_guard_record *guard)
+static void guard_fini(const fg_desc *desc, fg_guard_record *guard)
 {
-    fg_free(guard->owned);
+    if (desc->block == NULL)
+        fg_free(guard->owned);
     Py_XDECREF(guard->file);
     Py_XDECREF(guard->library);
+}
+
+void fg_desc_free_arrays(fg_desc *desc)
+{
+    fg_free(desc->nodes);
+    fg_free(desc->guards);
+    fg_free(desc->outputs);
+    fg_free(desc->holds);
+    fg_free(desc->node_heads);
 }
 
 void fg_desc_free(fg_desc *desc)
@@ -93,15 +103,13 @@ void fg_desc_free(fg_desc *desc)
     desc->invalidate = NULL;
     fg_watch_forget(desc);
     for (uint32_t i = 0; i < desc->n_guards; i++)
-        guard_fini(&desc->guards[i]);
+        guard_fini(desc, &desc->guards[i]);
     fg_hold_pop_to(desc, 0);
     Py_XDECREF(desc->slot_names);
     Py_XDECREF(desc->free_names);
-    fg_free(desc->nodes);
-    fg_free(desc->guards);
-    fg_free(desc->outputs);
-    fg_free(desc->holds);
-    fg_free(desc->node_heads);
+    if (desc->block == NULL)
+        fg_desc_free_arrays(desc);
+    fg_free(desc->block);
     fg_free(desc);
 }
 
@@ -127,30 +135,6 @@ Py_ssize_t fg_desc_n_guards(const fg_desc *desc)
 uint32_t fg_desc_n_outputs(const fg_desc *desc)
 {
     return desc->n_outputs;
-}
-
-size_t fg_desc_nbytes(const fg_desc *desc)
-{
-    size_t size = sizeof *desc + desc->cap_nodes * sizeof *desc->nodes + desc->cap_guards * sizeof *desc->guards +
-                  desc->cap_outputs * sizeof *desc->outputs + desc->cap_holds * sizeof *desc->holds +
-                  2 * (size_t)desc->n_heads * sizeof *desc->node_heads;
-    for (uint32_t i = 0; i < desc->n_guards; i++) {
-        const fg_guard_record *guard = &desc->guards[i];
-        if (guard->kind == FG_GUARD_TENSOR)
-            size += sizeof(fg_meta_record) + 2 * (size_t)((const fg_meta_record *)guard->leaf.p)->ndim * sizeof(int64_t);
-        else if (guard->kind == FG_GUARD_TORCH_STATE)
-            size += sizeof(fg_torch_state);
-        else
-            size += guard->n_ids * sizeof(fg_node) +
-                    (guard->kind == FG_GUARD_EXPR ? fg_expr_nbytes(fg_guard_expr(guard->kind, &guard->leaf)) : 0);
-    }
-    for (uint32_t i = 0; i < desc->n_holds; i++) {
-        if (desc->holds[i].weak)
-            size += (size_t)Py_TYPE(desc->holds[i].ref)->tp_basicsize;
-    }
-    if (desc->watch != NULL)
-        size += (size_t)Py_TYPE(desc->watch)->tp_basicsize;
-    return size;
 }
 
 /* ---- interning ---- */
@@ -205,7 +189,7 @@ fg_status fg_desc_source_any(fg_desc *desc, fg_accessor acc, fg_node parent, PyO
     Py_hash_t hash = 0;
     uint32_t holds_before = desc->n_holds;
 
-    if ((unsigned)acc >= FG_N_ACCESSORS)
+    if ((unsigned)acc >= FG_N_ACCESSORS || desc->block != NULL)
         return FG_ERR_INVALID;
     keys = fg_accessor_key(acc);
     if (fg_accessor_is_root(acc) ? parent != FG_NODE_NONE : parent < 0 || (uint32_t)parent >= desc->n_nodes)
@@ -487,7 +471,7 @@ static fg_status guard_add(fg_desc *desc, fg_guard_record *guard)
         if (other->chain_hash == guard->chain_hash && other->kind == guard->kind && other->node == guard->node &&
             fg_leaf_same(guard->kind, &other->leaf, &guard->leaf) && (other->hold < 0 || fg_hold_get(&desc->holds[other->hold]) != NULL)) {
             fg_hold_pop_to(desc, guard->holds_before);
-            guard_fini(guard);
+            guard_fini(desc, guard);
             return FG_OK;
         }
     }
@@ -499,7 +483,7 @@ static fg_status guard_add(fg_desc *desc, fg_guard_record *guard)
     return FG_OK;
 fail:
     fg_hold_pop_to(desc, guard->holds_before);
-    guard_fini(guard);
+    guard_fini(desc, guard);
     return st;
 }
 
@@ -509,7 +493,7 @@ fg_status fg_desc_guard_any(fg_desc *desc, fg_guard_kind kind, fg_node node, con
     fg_status st = FG_OK;
     fg_guard_record guard = {.kind = (uint8_t)kind, .node = node, .hold = -1, .line = line, .holds_before = desc->n_holds};
 
-    if ((unsigned)kind >= FG_N_GUARDS)
+    if ((unsigned)kind >= FG_N_GUARDS || desc->block != NULL)
         return FG_ERR_INVALID;
     fg_arg_class args = fg_guard_arg_class(kind);
     if (args == FG_ARG_NODES || args == FG_ARG_EXPR ||
@@ -550,7 +534,7 @@ fg_status fg_desc_guard_any(fg_desc *desc, fg_guard_kind kind, fg_node node, con
     return guard_add(desc, &guard);
 fail:
     fg_hold_pop_to(desc, guard.holds_before);
-    guard_fini(&guard);
+    guard_fini(desc, &guard);
     return st;
 }
 
@@ -562,7 +546,7 @@ fg_status fg_desc_guard(fg_desc *desc, fg_guard_kind kind, fg_node node, fg_guar
 fg_status fg_desc_relation_any(fg_desc *desc, fg_guard_kind kind, const fg_node *nodes, size_t n, const fg_expr *expr, PyObject *file,
                                int line)
 {
-    if ((unsigned)kind >= FG_N_GUARDS || n < (expr != NULL ? 1 : 2) || n > INT32_MAX / sizeof *nodes ||
+    if ((unsigned)kind >= FG_N_GUARDS || desc->block != NULL || n < (expr != NULL ? 1 : 2) || n > INT32_MAX / sizeof *nodes ||
         fg_guard_arg_class(kind) != (expr != NULL ? FG_ARG_EXPR : FG_ARG_NODES))
         return FG_ERR_INVALID;
     for (size_t i = 0; i < n; i++) {
@@ -623,7 +607,7 @@ void fg_desc_clear(fg_desc *desc)
 
 fg_status fg_desc_output(fg_desc *desc, fg_node node, uint32_t *position)
 {
-    if (node < 0 || (uint32_t)node >= desc->n_nodes)
+    if (node < 0 || (uint32_t)node >= desc->n_nodes || desc->block != NULL)
         return FG_ERR_INVALID;
     for (fg_node at = node; at >= 0; at = desc->nodes[at].parent) {
         if (desc->nodes[at].acc == FG_ACC_WEAKREF)
@@ -656,7 +640,7 @@ void fg_desc_rewind(fg_desc *desc, fg_desc_mark mark)
         fg_guard_record *guard = &desc->guards[--desc->n_guards];
         desc->guard_heads[guard->chain_hash & (desc->n_heads - 1)] = guard->chain_next;
         holds = guard->holds_before < holds ? guard->holds_before : holds;
-        guard_fini(guard);
+        guard_fini(desc, guard);
     }
     while (desc->n_nodes > mark.n_nodes) {
         const fg_node_record *node = &desc->nodes[--desc->n_nodes];

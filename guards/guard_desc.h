@@ -72,6 +72,10 @@ void fg_desc_clear(fg_desc *desc);
 fg_status fg_desc_output(fg_desc *desc, fg_node node, uint32_t *position);
 uint32_t fg_desc_n_outputs(const fg_desc *desc);
 
+/* Nothing will be added any more: move everything into one block of the size that it needs. Before a program is built. FG_ERR_NOMEM leaves the
+ * description as it was. */
+fg_status fg_desc_seal(fg_desc *desc);
+
 /* Undo log for graph breaks: everything added after the mark is taken back. */
 typedef struct fg_desc_mark {
     uint32_t n_nodes, n_guards, n_outputs;

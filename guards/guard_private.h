@@ -78,6 +78,8 @@ struct fg_desc {
     uint32_t n_nodes, cap_nodes, n_guards, cap_guards, n_outputs, cap_outputs, n_holds, cap_holds;
     int32_t *node_heads, *guard_heads; /* chains; both of n_heads (a power of two) */
     uint32_t n_heads;
+    size_t block_bytes;
+    void *block; /* sealed: all arrays, and what the guards own, are in it; nothing can be added */
     FG_OWNED PyObject *slot_names, *free_names;
     FG_OWNED PyObject *watch; /* callback object of the weak references */
     int dead;                 /* something held weakly has died; stored from inside GC */
@@ -102,6 +104,8 @@ fg_key_class fg_accessor_key(fg_accessor acc);
 const char *fg_guard_text(fg_guard_kind kind);
 fg_arg_class fg_guard_arg_class(fg_guard_kind kind);
 int fg_accessor_is_root(fg_accessor acc);
+
+void fg_desc_free_arrays(fg_desc *desc);
 
 /* ---- holds (guard_hold.c) ---- */
 typedef enum fg_hold_mode {

@@ -322,11 +322,14 @@ static fg_status make_entry(fg_trace *t, const fg_compile_request *request, cons
     entry->code = code;
     code = NULL;
     entry->uses_closure = uses_closure;
+    FG_TRY(fg_desc_seal(t->desc));
     entry->desc = t->desc;
     t->desc = NULL;
     entry->graphs = PyList_AsTuple(graphs);
     if (entry->graphs == NULL)
-        st = FG_ERR_PYTHON;
+        FG_TRY(FG_ERR_PYTHON);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(entry->graphs); i++)
+        entry->nbytes += fg_graph_nbytes(PyTuple_GET_ITEM(entry->graphs, i));
 fail:
     Py_XDECREF(graphs);
     Py_XDECREF(callables);

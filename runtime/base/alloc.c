@@ -128,3 +128,9 @@ size_t fg_usable_size(const void *block)
     const fg_alloc_table *table = table_get();
     return block != NULL && table->usable_size != NULL ? table->usable_size(block) : 0;
 }
+
+size_t fg_block_bytes(const void *block, size_t asked)
+{
+    size_t usable = fg_usable_size(block);
+    return block == NULL ? 0 : usable > 0 ? usable : asked;
+}

@@ -24,6 +24,8 @@ void *fg_calloc(size_t count, size_t size);
 void *fg_realloc(void *block, size_t size);
 void fg_free(void *block); /* NULL is fine */
 size_t fg_usable_size(const void *block);
+size_t fg_block_bytes(const void *block,
+                      size_t asked); /* what it takes: usable_size where the table can say, else what was asked for; NULL: 0 */
 
 const fg_alloc_table *fg_alloc_table_get(void);
 fg_status fg_alloc_table_set(const fg_alloc_table *table); /* FG_ERR_BUSY after the first allocation */

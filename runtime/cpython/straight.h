@@ -26,6 +26,11 @@ typedef struct fg_straight {
 /* *out NULL: not code of that kind (or a CPython for which there is no such way). Freed by fg_free. */
 fg_status fg_straight_plan(PyCodeObject *code, fg_straight **out);
 
+static inline size_t fg_straight_nbytes(const fg_straight *plan)
+{
+    return sizeof *plan + plan->n_ops * sizeof plan->ops[0];
+}
+
 /* The plan must live until it returns. Call the function, whose code the plan is of, with as many inputs as it has arguments. */
 FG_NEW PyObject *fg_straight_run(const fg_straight *plan, PyObject *func, PyObject *const *inputs);
 

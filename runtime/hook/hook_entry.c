@@ -32,7 +32,8 @@ fg_status fg_entry_new(fg_entry **out)
 
 size_t fg_entry_nbytes(const fg_entry *entry)
 {
-    return fg_usable_size(entry) + (entry->desc == NULL ? 0 : fg_desc_nbytes(entry->desc)) + entry->nbytes;
+    return fg_block_bytes(entry, sizeof *entry) + (entry->desc == NULL ? 0 : fg_desc_nbytes(entry->desc)) + entry->program_bytes +
+           (entry->straight == NULL ? 0 : fg_block_bytes(entry->straight, fg_straight_nbytes(entry->straight))) + entry->nbytes;
 }
 
 /* --- framegate._core.Entry --- */

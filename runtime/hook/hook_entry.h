@@ -25,7 +25,8 @@ typedef struct fg_entry {
     FG_OWNED PyObject *graphs;
     FG_OWNED PyObject *extra;   /* dict */
     int32_t frame_id, entry_id; /* the compile id "frame/entry" */
-    size_t nbytes;              /* of the target and what the maker adds; fg_entry_nbytes adds the rest */
+    size_t nbytes;              /* of what the maker adds, its graphs; fg_entry_nbytes adds the rest */
+    size_t program_bytes;       /* its share of the program that was built last with it */
 } fg_entry;
 
 /* An empty entry with count 1; the maker fills code, desc and what it likes. */

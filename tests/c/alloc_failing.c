@@ -2,9 +2,10 @@
 #include "runtime/base/alloc.h"
 #include "runtime/base/atomics.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 
-static _Atomic size_t living;
+static _Atomic size_t living, living_bytes;
 static size_t countdown;
 static int fired;
 
@@ -18,8 +19,10 @@ int alloc_failing_now(void)
 
 static void *counted(void *block)
 {
-    if (block != NULL)
+    if (block != NULL) {
         fg_add_relaxed(&living, (size_t)1);
+        fg_add_relaxed(&living_bytes, malloc_usable_size(block));
+    }
     return block;
 }
 
@@ -37,19 +40,30 @@ static void *failing_realloc(void *block, size_t size)
 {
     if (alloc_failing_now())
         return NULL;
+    size_t before = block == NULL ? 0 : malloc_usable_size(block);
     void *grown = realloc(block, size);
-    return block == NULL ? counted(grown) : grown;
+    if (block == NULL)
+        return counted(grown);
+    if (grown != NULL)
+        fg_add_relaxed(&living_bytes, malloc_usable_size(grown) - before);
+    return grown;
 }
 
 static void failing_free(void *block)
 {
     fg_add_relaxed(&living, (size_t)0 - 1);
+    fg_add_relaxed(&living_bytes, (size_t)0 - malloc_usable_size(block));
     free(block);
+}
+
+static size_t usable_size(const void *block)
+{
+    return malloc_usable_size((void *)block);
 }
 
 void alloc_failing_install(void)
 {
-    static const fg_alloc_table table = {"failing", failing_malloc, failing_calloc, failing_realloc, failing_free, NULL};
+    static const fg_alloc_table table = {"failing", failing_malloc, failing_calloc, failing_realloc, failing_free, usable_size};
     if (fg_alloc_table_set(&table) != FG_OK)
         abort();
 }
@@ -73,4 +87,9 @@ int alloc_failing_fired(void)
 size_t alloc_failing_living(void)
 {
     return fg_load_relaxed(&living);
+}
+
+size_t alloc_failing_living_bytes(void)
+{
+    return fg_load_relaxed(&living_bytes);
 }

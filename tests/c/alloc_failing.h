@@ -17,5 +17,6 @@ void alloc_failing_disarm(void);
 /* 1 if that failure has happened. */
 int alloc_failing_fired(void);
 size_t alloc_failing_living(void);
+size_t alloc_failing_living_bytes(void); /* as the allocator reserves them */
 
 #endif

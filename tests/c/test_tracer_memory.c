@@ -83,10 +83,18 @@ static PyObject *failing_living(PyObject *self, PyObject *unused)
     return PyLong_FromSize_t(alloc_failing_living());
 }
 
+static PyObject *failing_living_bytes(PyObject *self, PyObject *unused)
+{
+    (void)self;
+    (void)unused;
+    return PyLong_FromSize_t(alloc_failing_living_bytes());
+}
+
 static PyMethodDef methods[] = {
     {"at", failing_at, METH_VARARGS, "at(n, all): the nth allocation from now on fails; all: the interpreter's count too."},
     {"off", failing_off, METH_NOARGS, "Nothing fails any more. True if something did."},
     {"living", failing_living, METH_NOARGS, "Blocks of the engine in use."},
+    {"living_bytes", failing_living_bytes, METH_NOARGS, "Their bytes."},
     {0},
 };
 static PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "failing", .m_size = -1, .m_methods = methods};
@@ -102,6 +110,12 @@ static void every_allocation_may_fail(void **state)
     assert_int_equal(whole_engine_run("tracer_memory.py"), 0);
 }
 
+static void nbytes_is_what_the_allocator_counts(void **state)
+{
+    (void)state;
+    assert_int_equal(whole_engine_run("entry_memory.py"), 0);
+}
+
 static int start(void **state)
 {
     (void)state;
@@ -115,6 +129,6 @@ static int start(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_allocation_may_fail)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(nbytes_is_what_the_allocator_counts), cmocka_unit_test(every_allocation_may_fail)};
     return cmocka_run_group_tests(tests, start, NULL);
 }
