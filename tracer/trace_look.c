@@ -366,10 +366,41 @@ fg_flow fg_rely_on(fg_trace *t, fg_value *v)
 
 /* --- the facts that belong to the trace as a whole */
 
-/* A compiler of graphs that writes inputs takes their memory for separate: a call whose inputs overlap is not compiled. */
-static fg_flow no_shared_storage(fg_trace *t, int32_t from)
+/* Some step may look at memory beyond the elements of its tensors: other strides over the same storage, a user's operation. */
+static bool reaches_beyond(const fg_trace *t)
 {
-    const void **seen = fg_arena_alloc(&t->arena, (size_t)(t->n_tracked + 1) * sizeof *seen);
+    for (int32_t i = 0; i < t->ir.n_steps; i++) {
+        const fg_op_row *row = t->ir.steps[i].row;
+        if (row == NULL)
+            continue;
+        const char *name = PyUnicode_AsUTF8(row->name);
+        if (name == NULL)
+            PyErr_Clear();
+        if (name == NULL || row->signature == NULL || strstr(name, "as_strided") != NULL)
+            return true;
+    }
+    return false;
+}
+
+typedef struct memory {
+    const void *storage;
+    fg_tensor_place place;
+    bool placed;
+} memory;
+
+static bool meet(const memory *a, const memory *b)
+{
+    if (!a->placed || !b->placed)
+        return true;
+    bool some = a->place.lo < a->place.hi && b->place.lo < b->place.hi;
+    return some && a->place.lo < b->place.hi && b->place.lo < a->place.hi;
+}
+
+/* A compiler of graphs that writes inputs takes their memory for separate. Mostly no two have a storage in common, which is quick to check; views of
+ * one storage are told apart by where their elements lie. A call whose inputs overlap is not compiled. */
+static fg_flow memory_apart(fg_trace *t, int32_t from, fg_guard_kind *kind)
+{
+    memory *seen = fg_arena_alloc(&t->arena, (size_t)(t->n_tracked + 1) * sizeof *seen);
     int32_t n = 0;
     if (seen == NULL)
         return fg_nomem();
@@ -378,12 +409,18 @@ static fg_flow no_shared_storage(fg_trace *t, int32_t from)
         if (v->kind != FG_V_TENSOR)
             continue;
         const fg_tensor_adaptor *adaptor = v->real != NULL ? fg_tensor_adaptor_find(Py_TYPE(v->real)) : NULL;
-        seen[n] = adaptor != NULL && adaptor->storage != NULL ? adaptor->storage(v->real) : NULL;
-        if (seen[n] == NULL)
+        memory *m = &seen[n];
+        *m = (memory){.storage = adaptor != NULL && adaptor->storage != NULL ? adaptor->storage(v->real) : NULL};
+        if (m->storage == NULL)
             return fg_break(t, FG_BREAK_GUARD, "in-place changes beside an array whose memory cannot be told");
-        for (int32_t k = 0; k < n; k++)
-            if (seen[k] == seen[n])
+        m->placed = adaptor->place != NULL && adaptor->place(v->real, &m->place);
+        for (int32_t k = 0; k < n; k++) {
+            if (seen[k].storage != m->storage)
+                continue;
+            if (meet(&seen[k], m) || (*kind == FG_GUARD_STORAGE_DISTINCT && reaches_beyond(t)))
                 return fg_break(t, FG_BREAK_GUARD, "in-place changes where inputs share memory");
+            *kind = FG_GUARD_MEMORY_APART;
+        }
         n++;
     }
     return FG_FLOW_OK;
@@ -406,8 +443,9 @@ static fg_flow distinct_group(fg_trace *t, int32_t from, fg_node *nodes)
         return FG_FLOW_OK;
     FG_DO(relate(t, FG_GUARD_DISTINCT, nodes, n));
     if (first->kind == FG_V_TENSOR && t->opaque && t->mutates_input) {
-        FG_DO(no_shared_storage(t, from));
-        FG_DO(relate(t, FG_GUARD_STORAGE_DISTINCT, nodes, n));
+        fg_guard_kind kind = FG_GUARD_STORAGE_DISTINCT;
+        FG_DO(memory_apart(t, from, &kind));
+        FG_DO(relate(t, kind, nodes, n));
     }
     return FG_FLOW_OK;
 }

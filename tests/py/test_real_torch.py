@@ -254,6 +254,35 @@ def test_inputs_that_share_memory_and_are_written_run_plain(backend):
 
 
 @needs_engine
+@pytest.mark.parametrize("backend", COMPILERS)
+def test_views_of_one_storage_that_do_not_overlap_are_compiled(backend):
+    import framegate
+
+    def f(x, y):
+        x += 1
+        return x * y
+
+    def as_strided(x, y):
+        x += 1
+        return torch.as_strided(y, (6,), (1,)) * 2
+
+    def views(a, b):
+        whole = torch.arange(12.0)
+        return whole[a : a + 3], whole[b : b + 3]
+
+    halves, turned, over, touching = (lambda a=a, b=b: views(a, b) for a, b in ((0, 3), (6, 0), (0, 2), (3, 6)))
+    check_backend(f, backend, halves, turned, over, touching, lambda: (torch.ones(3), torch.ones(3)), halves)
+    check_backend(as_strided, backend, halves, lambda: (torch.ones(3), torch.ones(6)), halves)
+
+    graphs = []
+    compiled = framegate.compile(f, backend=lambda graph, examples: graphs.append(graph) or graph)
+    for call in (halves, turned, touching, lambda: (torch.ones(3), torch.ones(3))):
+        compiled(*call())
+        assert len(graphs) == 1
+    assert torch.equal(compiled(*over()), f(*over())) and len(graphs) == 1
+
+
+@needs_engine
 @pytest.mark.parametrize("backend", ["eager", *COMPILERS])
 def test_a_training_step_with_backward_inside(backend):
     import framegate
