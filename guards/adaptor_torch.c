@@ -1,4 +1,5 @@
 #include "guards/adaptor_torch.h"
+#include "guards/adaptor_torch_globals.h"
 #include "guards/adaptor_torch_state.h"
 #include <pythread.h>
 #include <stdlib.h>
@@ -294,6 +295,7 @@ static int setup_body(void)
     if (layer_now == FG_TORCH_RAW)
         fg_torch_grad_find();
     fg_torch_battery_free(samples, n);
+    (void)fg_torch_globals_find(); /* the tracer asks whether it can be read */
     return fg_torch_state_find() == FG_OK;
 }
 

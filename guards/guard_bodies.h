@@ -10,6 +10,7 @@
 #error "define FG_EXPLAIN"
 #endif
 
+#include "guards/adaptor_torch_globals.h"
 #include "guards/guard_private.h"
 #include "guards/guard_read.h"
 #include "runtime/base/hash.h"
@@ -466,6 +467,27 @@ FG_LONG_BODY(TORCH_STATE)
     FG_STATE_FIELD(autocast_dtype[0], "autocast on CPU")
     FG_STATE_FIELD(autocast_dtype[1], "autocast on CUDA")
 #undef FG_STATE_FIELD
+    return 1;
+}
+
+/* As TORCH_STATE. lo: bits, hi: threads. */
+FG_LONG_BODY(TORCH_GLOBALS)
+{
+    fg_torch_globals seen;
+
+    (void)v;
+    if (fg_torch_globals_read(&seen) != 1) {
+        FG_SEEN("a torch whose switches cannot be read, or hooks for saved tensors");
+        return 0;
+    }
+    if (seen.bits != k->lo) {
+        FG_SEEN("another %s", fg_torch_globals_name(seen.bits ^ k->lo));
+        return 0;
+    }
+    if (seen.threads != k->hi) {
+        FG_SEEN("%lld threads instead of %lld", (long long)seen.threads, (long long)k->hi);
+        return 0;
+    }
     return 1;
 }
 

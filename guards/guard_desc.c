@@ -497,7 +497,7 @@ fg_status fg_desc_guard_any(fg_desc *desc, fg_guard_kind kind, fg_node node, con
         return FG_ERR_INVALID;
     fg_arg_class args = fg_guard_arg_class(kind);
     if (args == FG_ARG_NODES || args == FG_ARG_EXPR ||
-        (args == FG_ARG_STATE ? node != FG_NODE_NONE : node < 0 || (uint32_t)node >= desc->n_nodes))
+        (fg_guard_is_loose(kind) ? node != FG_NODE_NONE : node < 0 || (uint32_t)node >= desc->n_nodes))
         return FG_ERR_INVALID;
     guard.file = Py_XNewRef(file);
     guard.library = Py_XNewRef(library);

@@ -57,7 +57,7 @@ typedef struct fg_node_record {
 
 typedef struct fg_guard_record {
     uint8_t kind; /* fg_guard_kind */
-    fg_node node; /* FG_NODE_NONE for TORCH_STATE and relations */
+    fg_node node; /* FG_NODE_NONE for the torch states and relations */
     fg_leaf leaf;
     void *owned;             /* fg_meta_record, fg_torch_state or the node array of a relation, with the expression behind it */
     uint32_t n_ids;          /* relations: ids is owned, as fg_node[] */
@@ -125,6 +125,12 @@ static inline PyObject *fg_hold_get(const fg_hold *hold)
     return object == Py_None ? NULL : object;
 }
 void fg_watch_forget(fg_desc *desc);
+
+/* 1 for the kinds that are on no source. */
+static inline int fg_guard_is_loose(fg_guard_kind kind)
+{
+    return kind == FG_GUARD_TORCH_STATE || kind == FG_GUARD_TORCH_GLOBALS;
+}
 
 /* 1 if the argument of this kind is an object by its address (held as FG_HOLD_IDENTITY), not by its value. */
 static inline int fg_guard_is_identity(fg_guard_kind kind)

@@ -1,5 +1,6 @@
 /* GuardDesc and GuardProgram. Calls are given as (args, closure, globals, builtins, func), all optional but args. */
 #include "guards/guard_python.h"
+#include "guards/adaptor_torch_globals.h"
 #include "guards/guard_memo.h"
 #include "runtime/cpython/iterators.h"
 #include <string.h>
@@ -202,6 +203,15 @@ static PyObject *desc_guard(PyObject *self, PyObject *args, PyObject *kwargs)
         }
         arg.state = &state;
     }
+    if (kind == FG_GUARD_TORCH_GLOBALS && lo == 0 && hi == 0) {
+        fg_torch_globals globals;
+        if (fg_torch_globals_read(&globals) != 1) {
+            PyErr_SetString(PyExc_RuntimeError, "torch's switches cannot be read");
+            return NULL;
+        }
+        arg.lo = globals.bits;
+        arg.hi = globals.threads;
+    }
     fg_status st = fg_desc_guard(desc, kind, node, arg, (fg_origin){(PyCodeObject *)code, line});
     return st == FG_OK ? Py_NewRef(Py_None) : raise_status(st);
 }
@@ -376,7 +386,7 @@ static PyMethodDef desc_methods[] = {
     {"source", (PyCFunction)(void (*)(void))desc_source, METH_VARARGS | METH_KEYWORDS,
      "source(accessor, parent=-1, key=None, index=0) -> number"},
     {"guard", (PyCFunction)(void (*)(void))desc_guard, METH_VARARGS | METH_KEYWORDS,
-     "guard(kind, node=-1, object=None, lo=0, hi=0, code=None, line=0); a tensor's metadata and the torch state are read now"},
+     "guard(kind, node=-1, object=None, lo=0, hi=0, code=None, line=0); a tensor's metadata, the torch state and switches are read now"},
     {"relation", (PyCFunction)(void (*)(void))desc_relation, METH_VARARGS | METH_KEYWORDS,
      "relation(kind, nodes, code=None, line=0, expression=None)"},
     {"output", desc_output, METH_O, "output(node) -> position"},

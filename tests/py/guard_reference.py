@@ -151,7 +151,7 @@ def parse(text: str, objects: dict[str, Any] | None = None) -> Guards:
             operand: Any = None
             if kind in ("truth", "length"):
                 operand = line.constant(resolve)
-            elif kind == "in_range":
+            elif kind in ("in_range", "torch_globals"):
                 operand = (line.constant(resolve), line.constant(resolve))
             elif kind in ("type_is", "is", "is_subtype", "is_no_subtype", "equals", "dict_has", "dict_lacks", "dict_keys", "set_has", "set_lacks", "set_items", "attr_has", "attr_lacks", "iterator_at", "accepts"):
                 operand = line.constant(resolve)
