@@ -68,6 +68,8 @@ const fg_bench_row fg_bench_rows[] = {
     {"guard/torch_state/miss", fg_case_fact, fg_run_eval, fg_loads_nothing, NULL, 0, FG_CASE_MISS, "guard - " TORCH "1\n", "()"},
     {"guard/torch_globals/hit", fg_case_fact, fg_run_eval, fg_loads_nothing, NULL, 0, FG_CASE_HIT, "guard - torch_globals 0 0\n", "()"},
     {"guard/torch_globals/miss", fg_case_fact, fg_run_eval, fg_loads_nothing, NULL, 0, FG_CASE_MISS, "guard - torch_globals 1 0\n", "()"},
+    /* The number that would be accepted is another one in each process. */
+    {"guard/abc_token/miss", fg_case_fact, fg_run_eval, fg_loads_nothing, NULL, 0, FG_CASE_MISS, "guard - abc_token -1\n", "()"},
     FACT("guard/same", fg_loads_two, "n0 = arg 0\nn1 = arg 1\nrelation same n0 n1\n", "(x, x)", "(x, c)"),
     FACT("guard/distinct", fg_loads_two, "n0 = arg 0\nn1 = arg 1\nrelation distinct n0 n1\n", "(x, c)", "(x, x)"),
     /* No array of NumPy says which storage is its own, so that this program has nothing that would be accepted. */

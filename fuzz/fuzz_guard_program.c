@@ -7,6 +7,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "guards/adaptor_torch_globals.h"
 #include "guards/guard_private.h"
 #include "guards/guard_read.h"
 #include "guards/guard_tensor.h"
@@ -403,6 +404,19 @@ static void add_relation(fg_desc *desc, const known *all, unsigned n_all, bytes 
         require(fg_desc_relation(desc, kind, nodes, n, (fg_origin){0}) == FG_OK, "relation");
 }
 
+/* A condition on no source, true now. */
+static void add_loose(fg_desc *desc, bytes *b)
+{
+    static const uint8_t kinds[] = {FG_GUARD_TORCH_STATE, FG_GUARD_TORCH_GLOBALS, FG_GUARD_ABC_TOKEN};
+    fg_guard_kind kind = kinds[next(b, sizeof kinds)];
+    fg_torch_state state;
+    fg_torch_globals globals;
+    const uint64_t *token = fg_abc_token_at();
+    require(fg_torch_state_read(&state) == 1 && fg_torch_globals_read(&globals) == 1 && token != NULL, "state");
+    fg_guard_arg arg = {.state = &state, .lo = kind == FG_GUARD_ABC_TOKEN ? (int64_t)*token : globals.bits, .hi = globals.threads};
+    require(fg_desc_guard(desc, kind, FG_NODE_NONE, arg, (fg_origin){0}) == FG_OK, "loose condition");
+}
+
 /* Steps that are refused are passed over: what can be built is what counts. */
 static void fill(fg_desc *desc, const subject *s, bytes *b)
 {
@@ -450,6 +464,8 @@ static void fill(fg_desc *desc, const subject *s, bytes *b)
     }
     if (next(b, 4) == 3)
         add_relation(desc, found, n, b);
+    if (next(b, 16) == 15)
+        add_loose(desc, b);
     Py_DECREF(kept);
 }
 

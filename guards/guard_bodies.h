@@ -491,6 +491,17 @@ FG_LONG_BODY(TORCH_GLOBALS)
     return 1;
 }
 
+/* v is NULL. */
+FG_LONG_BODY(ABC_TOKEN)
+{
+    const uint64_t *at = fg_abc_token_at();
+    (void)v;
+    if (at != NULL && *at == (uint64_t)k->lo)
+        return 1;
+    FG_SEEN("%llu registrations", at != NULL ? (unsigned long long)*at : 0);
+    return 0;
+}
+
 /* ---- relations: values[ids[i]] are present ---- */
 
 FG_RELATION(SAME)

@@ -498,7 +498,7 @@ fg_status fg_build_emit(fg_build *b)
     b->stretch = UINT32_MAX;
     FG_TRY(weigh(b));
     for (int32_t i = b->first_loose; i >= 0; i = b->facts[i].next) {
-        if (b->facts[i].kind == FG_GUARD_TORCH_STATE || b->facts[i].kind == FG_GUARD_TORCH_GLOBALS)
+        if (b->facts[i].kind != FG_N_GUARDS && fg_guard_is_loose((fg_guard_kind)b->facts[i].kind))
             FG_TRY(emit_fact_group(b, i, 0));
     }
     for (int32_t root = b->first_root; root >= 0; root = b->nodes[root].next_sibling) {

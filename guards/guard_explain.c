@@ -78,6 +78,7 @@ static const char *hint(const fg_guard_record *guard, PyObject *v)
     case FG_GUARD_EXPR:
     case FG_GUARD_INT_RANGE: return "a branch or an index depended on it while tracing: the other side needs a version of its own";
     case FG_GUARD_ACCEPTS:
+    case FG_GUARD_ABC_TOKEN:
     case FG_GUARD_PRESENT:
     case FG_GUARD_ABSENT:
     case FG_GUARD_NOT_NONE:

@@ -265,6 +265,7 @@ PyObject *fg_guard_sentence(const fg_desc *desc, const fg_guard_record *guard)
         break;
     case FG_GUARD_TENSOR: text = tensor_sentence(desc, guard, source); break;
     case FG_GUARD_TORCH_STATE: text = PyUnicode_FromFormat("%U has %U", source, arg); break;
+    case FG_GUARD_ABC_TOKEN: text = PyUnicode_FromFormat("abc.get_cache_token() == %U", arg); break;
     case FG_GUARD_TORCH_GLOBALS: text = PyUnicode_FromFormat("%U has switches %U", source, arg); break;
     case FG_GUARD_SAME:
     case FG_GUARD_DISTINCT:

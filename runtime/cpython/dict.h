@@ -1,7 +1,8 @@
 /* Purpose:   read dictionaries, instance attributes and type lookups without running Python.
  * Model:     the storage is probed directly. A stored key that could only be told from the wanted one by calling its own `__eq__` makes the
  *            answer "undecided"; nothing here ever calls it.
- * Invariants: no function here allocates, raises, runs Python or changes a reference count. Instance dicts are never materialised.
+ * Invariants: no function here but fg_abc_token_at, once, allocates, raises, runs Python or changes a reference count. Instance dicts are never
+ *            materialised.
  * Threading: the GIL is held.
  * Ownership: keys and values given out are borrowed from the container.
  */
@@ -51,6 +52,9 @@ FG_BORROWED PyObject *fg_descr_func(PyObject *descriptor);
 FG_BORROWED PyObject *fg_property_part(PyObject *property, int part);
 /* What a mapping proxy shows. */
 FG_BORROWED PyObject *fg_proxy_mapping(PyObject *proxy);
+
+/* Where the count of registrations with abstract base classes is (abc.get_cache_token()); found at the first call, which may import; NULL: unknown. */
+const uint64_t *fg_abc_token_at(void);
 
 /* 1 if the type has a valid version tag equal to `version` (0 never is). */
 int fg_type_version_is(PyTypeObject *type, uint32_t version);

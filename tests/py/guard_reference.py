@@ -10,6 +10,7 @@ something depends on has a value, and every source with an `absent` condition is
 
 from __future__ import annotations
 
+import abc
 import array
 import ast
 import copy
@@ -149,7 +150,7 @@ def parse(text: str, objects: dict[str, Any] | None = None) -> Guards:
             line.take()
             kind = line.take()
             operand: Any = None
-            if kind in ("truth", "length"):
+            if kind in ("truth", "length", "abc_token"):
                 operand = line.constant(resolve)
             elif kind in ("in_range", "torch_globals"):
                 operand = (line.constant(resolve), line.constant(resolve))
@@ -632,6 +633,8 @@ def evaluate(guards: Guards, call: dict, tensor_text=lambda value: None) -> bool
     types_of: dict[int, set] = {}
     for on, kind, operand in guards.conditions:
         if operand is UNBOUND:
+            return False
+        if kind == "abc_token" and operand != abc.get_cache_token():
             return False
         if on is not None:
             wants[on].add("absent" if kind == "absent" else "present")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import array
 import collections
 import itertools
@@ -298,6 +299,8 @@ def random_desc(rng: random.Random, call: dict, impure: bool = True) -> GuardDes
         for number, value in arrays:
             desc.guard("type_is", number, np.ndarray)
         desc.relation(rng.choice(("memory_apart", "storage_distinct")), tuple(number for number, _ in arrays))
+    if rng.random() < 0.1:
+        desc.guard("abc_token", lo=abc.get_cache_token() + (rng.random() < 0.2))
     if impure and present and rng.random() < 0.2:
         number, value = rng.choice(present)
         desc.guard("accepts", number, rng.choice((is_plain, is_plain, refuses_strings, bool)))

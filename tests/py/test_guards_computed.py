@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import gc
 import random
 import weakref
@@ -12,7 +13,7 @@ import pytest
 from framegate._core import GuardDesc, GuardProgram
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_guards import random_postfix
+from test_guards import argument, random_postfix
 
 NUMBERS = st.one_of(
     st.integers(-10, 10), st.integers(-(2**63) - 2, 2**63 + 2), st.integers(), st.floats(), st.booleans(),
@@ -308,3 +309,20 @@ def test_entries_beside_one_that_asks_see_fresh_facts():
     second = GuardDesc()
     second.guard("length", second.source("arg"), lo=1)
     assert GuardProgram([first, second]).eval((values,))[0] == "miss" and values == [1, 2]
+
+
+def test_registrations_with_abstract_classes_are_counted():
+    desc = GuardDesc()
+    desc.guard("abc_token", lo=abc.get_cache_token())
+    program = GuardProgram([desc])
+    assert program.alive(()) == 1 and desc.check(()) and "get_cache_token" in str(desc)
+
+    class Base(abc.ABC):
+        pass
+
+    Base.register(int)
+    assert program.alive(()) == 0 and not desc.check(()) and "registrations" in desc.explain(())[0]
+    again = GuardDesc.from_text(desc.to_text().replace(f" {abc.get_cache_token() - 1}", f" {abc.get_cache_token()}"))
+    assert again.check(())
+    with pytest.raises(ValueError):
+        argument("abc_token", lo=1)

@@ -1,6 +1,7 @@
 """Call, change one thing, call again: values, containers and what they hold."""
 from __future__ import annotations
 
+import abc
 import collections
 import gc
 import os
@@ -374,6 +375,43 @@ def weak_dictionaries():
     yield (fn,)
     del keys[0]
     gc.collect()
+    yield (fn,)
+
+
+@scenarios
+def registrations_with_abstract_classes():
+    class Base(abc.ABC):
+        pass
+
+    class One:
+        pass
+
+    one, x = One(), np.ones(2)
+
+    def fn():
+        return (x + 1 if isinstance(one, Base) else x - 1), issubclass(type(one), Base)
+
+    yield (fn,)
+    Base.register(One)
+    yield (fn,)
+
+
+@scenarios
+def ways_of_numpy_to_report_errors():
+    zero, one, x = np.float64(0), np.float64(1), np.zeros(2)
+
+    def fn():
+        return one / zero, x / x, np.log(x), np.sqrt(x - 1)
+
+    calls = []
+    yield (fn,)
+    for how in ("ignore", "raise", "warn"):
+        with np.errstate(all=how):
+            yield (fn,)
+    with np.errstate(all="call", call=lambda kind, flags: calls.append(kind)):
+        yield (fn,)
+    with np.errstate(divide="raise", invalid="ignore"):
+        yield (fn,)
     yield (fn,)
 
 

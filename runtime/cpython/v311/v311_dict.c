@@ -289,6 +289,27 @@ PyObject *fg_proxy_mapping(PyObject *proxy)
     return *(PyObject **)((char *)proxy + sizeof(PyObject));
 }
 
+/* Mirrors _abcmodule_state of Modules/_abc.c: a type, then the counter. What is found is compared with what the module says. */
+const uint64_t *fg_abc_token_at(void)
+{
+    static const uint64_t *at;
+    static int asked;
+    if (asked)
+        return at;
+    asked = 1;
+    PyObject *module = PyImport_ImportModule("_abc"); /* kept: the counter is in its state */
+    PyObject *token = module != NULL ? PyObject_CallMethod(module, "get_cache_token", NULL) : NULL;
+    PyModuleDef *def = module != NULL && PyModule_Check(module) ? PyModule_GetDef(module) : NULL;
+    if (token != NULL && def != NULL && def->m_size == 16) {
+        const uint64_t *state = PyModule_GetState(module);
+        if (state != NULL && PyLong_AsUnsignedLongLong(token) == state[1])
+            at = state + 1;
+    }
+    Py_XDECREF(token);
+    PyErr_Clear();
+    return at;
+}
+
 int fg_type_version_is(PyTypeObject *type, uint32_t version)
 {
     return version != 0 && type->tp_version_tag == version && (type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG) != 0;
