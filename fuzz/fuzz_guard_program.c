@@ -372,7 +372,7 @@ static void add_expression(fg_desc *desc, const known *found, const fg_node *nod
     require(fg_expr_parse(text, n, &expr, &problem) == FG_OK, "expression");
     if (known_all && !fg_expr_holds(expr, values, ids, adaptors))
         strcat(text, "not");
-    free(expr);
+    fg_free(expr);
     require(fg_desc_expression(desc, nodes, n, text, (fg_origin){0}) == FG_OK, "adding the expression");
 }
 
