@@ -661,6 +661,66 @@ const fg_meta_record *fg_desc_meta_of(const fg_desc *desc, fg_node node)
     return NULL;
 }
 
+static int node_is_private(const fg_desc *desc, fg_node node)
+{
+    for (; node >= 0; node = desc->nodes[node].parent) {
+        switch ((fg_accessor)desc->nodes[node].acc) {
+        case FG_ACC_ARG:
+        case FG_ACC_FREEVAR:
+        case FG_ACC_GLOBALS:
+        case FG_ACC_FUNC:
+        case FG_ACC_CELL_CONTENTS:
+        case FG_ACC_DICT_ITEM:
+        case FG_ACC_DICT_KEY:
+        case FG_ACC_LIST_ITEM:
+        case FG_ACC_TUPLE_ITEM:
+        case FG_ACC_INSTANCE_ATTR:
+        case FG_ACC_SLOT_ATTR:
+        case FG_ACC_FUNC_DEFAULTS:
+        case FG_ACC_FUNC_KWDEFAULTS:
+        case FG_ACC_FUNC_CLOSURE:
+        case FG_ACC_FUNC_GLOBALS:
+        case FG_ACC_METHOD_FUNC:
+        case FG_ACC_METHOD_SELF: break;
+        case FG_ACC_BUILTINS:
+        case FG_ACC_CONST:
+        case FG_ACC_TYPE:
+        case FG_ACC_TYPE_LOOKUP:
+        case FG_ACC_MODULE_DICT:
+        case FG_ACC_FUNC_CODE:
+        case FG_ACC_FUNC_BUILTINS:
+        case FG_ACC_DESCR_FUNC:
+        case FG_ACC_PROPERTY_PART:
+        case FG_ACC_RANGE_PART:
+        case FG_ACC_SLICE_PART:
+        case FG_ACC_PROXY_MAPPING:
+        case FG_ACC_MRO:
+        case FG_ACC_CODE_CONSTS:
+        case FG_ACC_WEAKREF:
+        case FG_ACC_GETATTR:
+        case FG_N_ACCESSORS: return 0;
+        }
+    }
+    return 1;
+}
+
+int fg_desc_output_is_private(const fg_desc *desc, uint32_t position)
+{
+    return position < desc->n_outputs && node_is_private(desc, desc->outputs[position]);
+}
+
+int fg_desc_aliases_are_private(const fg_desc *desc)
+{
+    for (uint32_t i = 0; i < desc->n_guards; i++) {
+        const fg_guard_record *guard = &desc->guards[i];
+        for (uint32_t k = 0; guard->kind == FG_GUARD_SAME && k < guard->n_ids; k++) {
+            if (!node_is_private(desc, ((const fg_node *)guard->owned)[k]))
+                return 0;
+        }
+    }
+    return 1;
+}
+
 const PyTypeObject *fg_desc_type_of(const fg_desc *desc, fg_node node)
 {
     for (uint32_t i = 0; i < desc->n_guards; i++) {

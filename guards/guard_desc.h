@@ -71,6 +71,11 @@ void fg_desc_clear(fg_desc *desc);
 /* The node's value is an input of the target; gives its position. */
 fg_status fg_desc_output(fg_desc *desc, fg_node node, uint32_t *position);
 uint32_t fg_desc_n_outputs(const fg_desc *desc);
+/* 1 if the output is reached from the call's arguments, cells and globals through nothing that all calls share: classes, modules, the entry's own
+ * objects, builtins. */
+int fg_desc_output_is_private(const fg_desc *desc, uint32_t position);
+/* 1 if that holds of all sources that were found to be one object with another. */
+int fg_desc_aliases_are_private(const fg_desc *desc);
 
 /* Nothing will be added any more: move everything into one block of the size that it needs. Before a program is built. FG_ERR_NOMEM leaves the
  * description as it was. */

@@ -186,7 +186,8 @@ typedef struct fg_trace {
     bool opaque; /* a backend other than eager: scalars are baked in, order rules are stricter */
     bool uses_torch;
     bool mutates_input;
-    int64_t budget; /* instructions left */
+    bool uses_rules; /* a rule of the user decided about a call; stays set when that call is taken back */
+    int64_t budget;  /* instructions left */
     fg_break_info broke;
     int inline_depth;
     PyObject *rules; /* callable -> rule, of the package */
@@ -375,5 +376,8 @@ fg_flow fg_trace_run(fg_trace *t, bool *returned, fg_value **result);
 fg_flow fg_trace_resume(fg_trace *t, fg_tframe *generator, fg_value **out);
 /* Set up by trace_compile.c */
 fg_flow fg_trace_root(fg_trace *t, fg_icode *icode, const fg_view *view, int32_t start_pc, int32_t depth);
+
+/* --- trace_repeat.c: may a call that the entry serves be run again on copies? Before the backend has its graphs. */
+bool fg_trace_is_repeatable(const fg_trace *t);
 
 #endif

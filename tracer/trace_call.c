@@ -261,6 +261,7 @@ static fg_flow call_by_rule(fg_trace *t, PyObject *rule, PyObject *callable, fg_
                             bool *handled)
 {
     *handled = true;
+    t->uses_rules = true;
     if (PyTuple_Check(rule)) { /* ("substitute", function) */
         PyObject *target = PyTuple_GET_ITEM(rule, 1);
         fg_value *f = fg_value_lazy(t, FG_ACC_CONST, FG_NODE_NONE, target, 0, target);

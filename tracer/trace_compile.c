@@ -314,6 +314,7 @@ static fg_status make_entry(fg_trace *t, const fg_compile_request *request, cons
     fg_resume_maker maker;
     fg_status st;
     FG_TRY(name_inputs(t, request->code));
+    bool repeatable = fg_trace_is_repeatable(t);
     FG_TRY(make_graphs(t, request, &graphs, &callables));
     fg_resume_maker_init(point->table, &maker);
     fg_emit_input input = {.ir = &t->ir, .graphs = callables ? ((PyListObject *)callables)->ob_item : NULL, .maker = &maker};
@@ -323,6 +324,7 @@ static fg_status make_entry(fg_trace *t, const fg_compile_request *request, cons
     code = NULL;
     entry->uses_closure = uses_closure;
     FG_TRY(fg_desc_seal(t->desc));
+    entry->repeatable = repeatable;
     entry->desc = t->desc;
     t->desc = NULL;
     entry->graphs = PyList_AsTuple(graphs);

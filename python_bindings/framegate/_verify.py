@@ -1,15 +1,16 @@
 """FRAMEGATE_VERIFY=1: run what can be run twice a second time as plain Python, on copies, and compare.
 
-A call is compared if it would hit an entry, the function has shown no graph break (the rest of a broken function may do I/O), no operation of the entry uses
-a random generator, and everything the call can reach and change (arguments, closure, globals the code names) is of a kind that can be copied exactly: numbers, strings,
-tuples, lists, dicts, sets, arrays, tensors, and instances with a plain ``__dict__``. All of it is copied with one memo, so that two names of one object stay two names of one object.
-Anything else runs compiled only. A difference is a fault of framegate: `InternalError` in strict mode, else a warning.
+A call is compared if it would hit an entry, every entry that accepts it is repeatable (``tracer/trace_repeat.c``: the trace saw all of the function, so no I/O and
+nothing random, and writes only what is copied here), and everything the call can reach and change (arguments, closure, globals the code names) is of a kind that can be
+copied exactly and without running code of the user: numbers, strings, tuples, lists, dicts, sets, arrays, tensors, and instances with a plain ``__dict__`` and no destructor. All of
+it is copied with one memo, so that two names of one object stay two names of one object. Warnings are shown once. Anything else runs compiled only. A difference is a fault of framegate: `InternalError` in strict mode, else a warning.
 """
 
 from __future__ import annotations
 
 import functools
 import types
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -77,12 +78,11 @@ class _Copier:
                 return value
         elif module == "torch":
             return self._torch(value, kind)
-        elif kind.__reduce_ex__ is object.__reduce_ex__ and kind.__new__ is object.__new__ and isinstance(getattr(value, "__dict__", None), dict):
-            if kind.__setattr__ is object.__setattr__ and not _has_slots(kind):
-                made: Any = object.__new__(kind)
-                self.memo[id(value)] = made
-                made.__dict__.update({k: self.copy(v) for k, v in value.__dict__.items()})
-                return made
+        elif _is_plain(kind):
+            made: Any = object.__new__(kind)
+            self.memo[id(value)] = made
+            made.__dict__.update({k: self.copy(v) for k, v in value.__dict__.items()})
+            return made
         raise _CannotCopy(kind.__qualname__)
 
     def _torch(self, value: Any, kind: type) -> Any:
@@ -127,8 +127,16 @@ class _Copier:
         return None if function.__closure__ is None else tuple([self.copy(cell) for cell in function.__closure__])
 
 
-def _has_slots(kind: type) -> bool:
-    return any("__slots__" in base.__dict__ and base.__dict__["__slots__"] for base in kind.__mro__)
+def _is_plain(kind: type) -> bool:
+    """Instances are their ``__dict__`` and nothing else, and no code of the user sees how they are made, filled and dropped."""
+    if type(kind).__getattribute__ is not type.__getattribute__:
+        return False
+    spaces = [vars(base) for base in kind.__mro__ if base is not object]
+    special = {"__new__", "__del__", "__getattribute__", "__setattr__", "__dict__", "__reduce__", "__reduce_ex__"}
+    if any(space.get("__slots__") for space in spaces) or kind.__flags__ & (1 << 9) == 0:
+        return False
+    own_dict = [space["__dict__"] for space in spaces if "__dict__" in space]
+    return all(isinstance(d, types.GetSetDescriptorType) for d in own_dict) and not any(name in space for space in spaces for name in special - {"__dict__"})
 
 
 def _names_of(code: types.CodeType) -> set[str]:
@@ -139,43 +147,17 @@ def _names_of(code: types.CodeType) -> set[str]:
     return names
 
 
-@functools.lru_cache(maxsize=4096)
-def _uses_state(target: Any) -> bool:
-    info = getattr(_core, "op_info", lambda _: None)(target)
-    return info is None or bool(info["flags"] & getattr(_core, "OPF_STATE", 0))
-
-
-def _is_repeatable(entry: Any) -> bool:
-    for graph in entry.graphs:
-        for node in graph.nodes:
-            if node.op == "call_function" and _uses_state(node.target):
-                return False
-            if node.op == "call_method" and ("random" in node.target or node.target in ("normal_", "uniform_", "bernoulli_", "exponential_")):
-                return False
-    return True
-
-
 def verified(gate: Any) -> Callable[..., Any]:
     """A function with the gate's meaning that compares as described above."""
-    from framegate import _entries
-
     function = gate.__wrapped__
-    broke = False
-
-    def listener(kind: str, record: dict[str, Any]) -> None:
-        nonlocal broke
-        broke = broke or kind == "graph_break"
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        copies = None
-        if not broke:
-            entry = next((e for e in _entries.cache_entries(gate) if e.guards.check(*args, **kwargs)), None)
-            if entry is not None and _is_repeatable(entry):
-                copies = _copies(function, args, kwargs)
+        accepting = [entry for entry in _core.entries(gate) if _core.guards_check(_core.entry_guards(entry), function, args, kwargs)]
+        repeatable = bool(accepting) and all(entry.repeatable for entry in accepting)
+        copies = _copies(function, args, kwargs) if repeatable else None
         if copies is None:
-            with logs.listen(listener):
-                return gate(*args, **kwargs)
+            return gate(*args, **kwargs)
         return _compare(gate, function, args, kwargs, copies)
 
     call.__dict__["_framegate_gate"] = gate
@@ -200,7 +182,11 @@ def _outcome(fn: Any, args: Any, kwargs: Any) -> tuple[Any, BaseException | None
 def _compare(gate: Any, function: Any, args: Any, kwargs: Any, copies: tuple[Any, ...]) -> Any:
     plain, plain_args, plain_kwargs, copier = copies
     result, error = _outcome(gate, args, kwargs)
-    expected, expected_error = _outcome(plain, plain_args, plain_kwargs)
+    shown, warnings.showwarning = warnings.showwarning, lambda *_args, **_kwargs: None
+    try:
+        expected, expected_error = _outcome(plain, plain_args, plain_kwargs)
+    finally:
+        warnings.showwarning = shown
     difference = ""
     if type(error) is not type(expected_error) or str(error) != str(expected_error):
         difference = f"compiled raised {error!r}, plain Python raised {expected_error!r}"

@@ -125,6 +125,12 @@ static PyObject *valid_get(PyObject *self, void *closure)
     return PyBool_FromLong(fg_cache_entry_is_valid(&entry_of(self)->link));
 }
 
+static PyObject *repeatable_get(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyBool_FromLong(entry_of(self)->repeatable);
+}
+
 static PyObject *n_guards_get(PyObject *self, void *closure)
 {
     (void)closure;
@@ -160,6 +166,7 @@ static PyGetSetDef entry_object_getset[] = {
     {"hits", hits_get, NULL, "Calls that this entry served.", NULL},
     {"nbytes", nbytes_get, NULL, "Bytes held by the entry and its guards.", NULL},
     {"n_guards", n_guards_get, NULL, "Number of guard conditions.", NULL},
+    {"repeatable", repeatable_get, NULL, "True if its calls may be run again on copies of what they reach, and nobody notices.", NULL},
     {"valid", valid_get, NULL, "False once something that the entry depends on has died or it was reset.", NULL},
     {0},
 };

@@ -20,7 +20,8 @@ typedef struct fg_entry {
     uint8_t planned;             /* straight was asked for */
     fg_straight *straight;       /* a way to run code without the interpreter's loop, or NULL */
     uint8_t published;
-    fg_desc *desc; /* owned */
+    uint8_t repeatable; /* a call may be run again on copies of what it reaches: no I/O, no hidden state, nothing shared is written */
+    fg_desc *desc;      /* owned */
     /* For tools, never looked at on the hit path; all may be NULL. */
     FG_OWNED PyObject *graphs;
     FG_OWNED PyObject *extra;   /* dict */
