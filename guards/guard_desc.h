@@ -71,6 +71,8 @@ void fg_desc_clear(fg_desc *desc);
 /* The node's value is an input of the target; gives its position. */
 fg_status fg_desc_output(fg_desc *desc, fg_node node, uint32_t *position);
 uint32_t fg_desc_n_outputs(const fg_desc *desc);
+/* The kind's name in texts. */
+const char *fg_guard_text(fg_guard_kind kind);
 /* 1 if the output is reached from the call's arguments, cells and globals through nothing that all calls share: classes, modules, the entry's own
  * objects, builtins. */
 int fg_desc_output_is_private(const fg_desc *desc, uint32_t position);

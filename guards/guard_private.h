@@ -101,7 +101,6 @@ typedef enum fg_arg_class {
 } fg_arg_class;
 const char *fg_accessor_text(fg_accessor acc);
 fg_key_class fg_accessor_key(fg_accessor acc);
-const char *fg_guard_text(fg_guard_kind kind);
 fg_arg_class fg_guard_arg_class(fg_guard_kind kind);
 int fg_accessor_is_root(fg_accessor acc);
 

@@ -42,6 +42,9 @@ void fg_eval_release(fg_eval *eval);
 
 /* Evaluate one description alone and in full (the tests' reference path and GuardTree.check): 1 match, 0 mismatch, -1 error. */
 int fg_desc_check(const fg_desc *desc, const fg_view *view);
+/* For statistics: the kind of the first condition that refuses the call, PRESENT or ABSENT where a source has no value or one too many; -1: none does,
+ * or only asking an impure one would tell. Runs no Python, keeps a pending exception. */
+int fg_desc_refusing_kind(const fg_desc *desc, const fg_view *view);
 
 /* Which conditions fail and what was seen: a list of str, empty if all hold. Same bodies as the evaluation. Each line names the source expression,
  * the expected and the seen value, the user's file and line that needed it, and a hint where there is one. */

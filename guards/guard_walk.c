@@ -351,3 +351,38 @@ int fg_desc_check(const fg_desc *desc, const fg_view *view)
     fg_free(values);
     return ok;
 }
+
+static int check_and_note(fg_walk *walk, const fg_guard_record *guard, PyObject *v)
+{
+    int ok = check_fact(walk, guard, v);
+    if (ok == 0)
+        *(int *)walk->context = guard->kind;
+    return ok;
+}
+
+static int note_unreadable(fg_walk *walk, fg_node node, int found)
+{
+    (void)found;
+    *(int *)walk->context = walk->want.of_node[node] & FG_WANT_ABSENT ? FG_GUARD_ABSENT : FG_GUARD_PRESENT;
+    return 0;
+}
+
+int fg_desc_refusing_kind(const fg_desc *desc, const fg_view *view)
+{
+    int kind = -1;
+    fg_walk walk = {.desc = desc, .view = view, .fact = check_and_note, .unreadable = note_unreadable, .context = &kind};
+    PyObject *type, *value, *traceback;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    if (fg_want_init(desc, &walk.want) == FG_OK && !walk.want.never) {
+        walk.values = fg_calloc(desc->n_nodes + 1, sizeof *walk.values);
+        walk.failed = fg_calloc(desc->n_nodes + 1, 1);
+        if (walk.values != NULL && walk.failed != NULL)
+            (void)walk_pass(&walk, 0);
+        fg_free(walk.values);
+        fg_free(walk.failed);
+    }
+    fg_want_fini(&walk.want);
+    PyErr_Restore(type, value, traceback);
+    return kind;
+}

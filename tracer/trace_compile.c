@@ -315,10 +315,16 @@ static fg_status make_entry(fg_trace *t, const fg_compile_request *request, cons
     fg_status st;
     FG_TRY(name_inputs(t, request->code));
     bool repeatable = fg_trace_is_repeatable(t);
-    FG_TRY(make_graphs(t, request, &graphs, &callables));
+    double start = fg_seconds(), described;
+    st = make_graphs(t, request, &graphs, &callables);
+    described = fg_seconds();
+    FG_TIME(BACKEND, described - start);
+    if (st != FG_OK)
+        goto fail;
     fg_resume_maker_init(point->table, &maker);
     fg_emit_input input = {.ir = &t->ir, .graphs = callables ? ((PyListObject *)callables)->ob_item : NULL, .maker = &maker};
     FG_TRY(fg_emit_target(&input, &code, &uses_closure));
+    FG_TIME(CODEGEN, fg_seconds() - described);
     FG_TRY(fg_entry_new(&entry));
     entry->code = code;
     code = NULL;
@@ -409,7 +415,9 @@ static fg_status compile_in(fg_trace *t, fg_compile_request *request, const fg_r
     }
     if (request->n_entries > 0)
         FG_TRY(log_recompile(request));
+    double traced_from = fg_seconds();
     st = flow_status(run(t, icode, point, &broke));
+    FG_TIME(TRACE, fg_seconds() - traced_from);
     if ((st == FG_ERR_UNSUPPORTED || (st == FG_OK && broke)) && t->broke.context != NULL) {
         bool raises = t->broke.reason == FG_BREAK_RAISES;
         if (request->options->fullgraph && !raises)

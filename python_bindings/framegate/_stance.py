@@ -55,7 +55,8 @@ class set_stance:
 def disable(fn: Any = None, *, recursive: bool = True) -> Any:
     """Never compile ``fn``: inside compiled code a call of it is a graph break and runs as plain Python. A decorator with or without arguments.
 
-    With ``recursive`` what it calls is not compiled either, as far as nobody compiled it explicitly; without it only this frame runs plain (`skip`).
+    With ``recursive`` everything that runs on the thread until the call returns is plain too, compiled functions that it reaches included; without it only this
+    frame runs plain (`skip`). A generator or coroutine function is given back as it is: its own frame runs plain, and between its steps others run.
     Takes functions, methods, gates (their function is meant), partials, modules and other callable objects, and classes (their own methods are
     disabled, in place). Returns a callable of the same meaning. TypeError for anything else. As ``torch.compiler.disable``.
     """
@@ -77,8 +78,10 @@ def disable(fn: Any = None, *, recursive: bool = True) -> Any:
         _rules.RULES[inner] = "disable"  # its calls run plain anyway; a wrapper would change what `inspect` says
         return inner
 
+    call_plain = _core.call_plain
+
     def disabled(*args: Any, **kwargs: Any) -> Any:
-        return inner(*args, **kwargs)
+        return call_plain(inner, *args, **kwargs)
 
     if isinstance(inner, types.FunctionType):
         functools.update_wrapper(disabled, inner)

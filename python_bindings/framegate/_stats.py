@@ -26,9 +26,11 @@ def count_seconds(phase: str, seconds: float) -> None:
 
 
 def stats() -> dict[str, Any]:
-    """Counters since the process started, or since `reset`'s ``counters=True``.
+    """Counters since the process started; `reset` does not set them back.
 
-    Among them ``hits``, ``misses``, ``compiles``, ``evictions``, ``guard_failures``; ``graph_breaks`` is a dict by gb_type and ``seconds`` one by phase.
+    ``frames`` and ``entries`` are what is there now: code objects (and rests of functions behind graph breaks) that were compiled, and their versions. Among the rest:
+    ``hits``, ``misses``, ``compiles``, ``evictions``. ``graph_breaks`` is a dict by gb_type; ``guard_failures`` one by kind of guard (the first of each entry that refused a
+    call; ``"not evaluated"`` where no compile followed), whose sum is ``refusals``; ``seconds`` one by phase, of which ``"compile"`` is the whole of a compile that gave an entry.
     """
     made: dict[str, Any] = dict(_core.stats())
     made["graph_breaks"] = {**made.get("graph_breaks", {}), **_breaks}

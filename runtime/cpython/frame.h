@@ -33,7 +33,12 @@ typedef struct fg_thread_stack {
 } fg_thread_stack;
 extern __attribute__((visibility("hidden"))) fg_thread_stack fg_thread_stack_last;
 
-/* 1 if this thread is not traced and has more than so much stack left; 0: one of the two has to be asked for. */
+/* Between enter and leave, which nest, this thread runs everything plain. */
+void fg_thread_plain_enter(void);
+void fg_thread_plain_leave(void);
+int fg_thread_is_plain(void);
+
+/* 1 if this thread is not traced, does not run plain and has more than so much stack left; 0: each has to be asked for. */
 static inline int fg_thread_is_ordinary(size_t reserve)
 {
     const PyThreadState *thread = _PyThreadState_UncheckedGet();

@@ -3,6 +3,8 @@
  * The bounds of a thread's stack do not change, so they are asked for once a thread; after that the answer is one thread-local read and a
  * subtraction, and as long as no other thread asks, fg_thread_is_ordinary does without even that. Code that runs on a stack of its own (a
  * coroutine library) is outside the bounds: nothing is known there, and the answer is the largest number.
+ *
+ * A thread that runs plain never becomes the one that asked last: so fg_thread_is_ordinary says no there without looking at anything more.
  */
 #define _GNU_SOURCE
 #include "runtime/cpython/frame.h"
@@ -12,6 +14,7 @@
 #define GUARD_ZONE (64 * 1024)
 
 static _Thread_local uintptr_t lowest, highest; /* 0, 0: not asked yet */
+static _Thread_local uint32_t plain_depth;
 fg_thread_stack fg_thread_stack_last;
 
 /* Stacks smaller than this are asked about at each call. */
@@ -39,9 +42,25 @@ size_t fg_stack_left(void)
         find_bounds();
     if (here - lowest < highest - lowest) {
         const PyThreadState *thread = _PyThreadState_UncheckedGet();
-        if (thread != NULL && highest - lowest >= WORTH)
+        if (thread != NULL && highest - lowest >= WORTH && plain_depth == 0)
             fg_thread_stack_last = (fg_thread_stack){thread->id, lowest, highest - lowest};
         return here - lowest;
     }
     return here < lowest && lowest - here <= GUARD_ZONE ? 0 : SIZE_MAX;
+}
+
+void fg_thread_plain_enter(void)
+{
+    plain_depth++;
+    fg_thread_stack_last = (fg_thread_stack){0};
+}
+
+void fg_thread_plain_leave(void)
+{
+    plain_depth--;
+}
+
+int fg_thread_is_plain(void)
+{
+    return plain_depth != 0;
 }

@@ -85,6 +85,17 @@ static const char *const counter_texts[] = {
 #undef FG_COUNTER
 };
 
+static const char *const phase_texts[] = {
+#define FG_PHASE(NAME, TEXT) TEXT,
+#include "runtime/hook/phases.def"
+#undef FG_PHASE
+};
+
+const char *fg_phase_text(int phase)
+{
+    return phase_texts[phase];
+}
+
 const char *fg_stance_text(int stance)
 {
     return stance_texts[stance];

@@ -7,7 +7,7 @@
 #ifndef FG_HOOK_CONFIG_H
 #define FG_HOOK_CONFIG_H
 
-#include "runtime/base/status.h"
+#include "guards/guard_desc.h"
 #include <Python.h>
 #include <stdint.h>
 
@@ -32,22 +32,32 @@ typedef enum fg_counter {
     FG_N_COUNTERS
 } fg_counter;
 
+typedef enum fg_phase {
+#define FG_PHASE(NAME, TEXT) FG_PHASE_##NAME,
+#include "runtime/hook/phases.def"
+#undef FG_PHASE
+    FG_N_PHASES
+} fg_phase;
+
 typedef struct fg_hook_state {
     uint8_t plain;
     uint8_t stance;
     uint8_t finalizing;
     uint8_t compile_under_tracing;
-    uint8_t wait_for_compile;         /* a miss waits for another thread's compile of the same site */
-    double wait_for_compile_limit;    /* seconds */
-    uint8_t strict;                   /* a failed self-check raises InternalError */
-    uint32_t fork_generation;         /* starts at 1; another one in each fork child */
-    uint32_t cache_size;              /* default of new sites */
-    uint32_t recompile_limit;         /* default of new gates */
-    uint64_t counters[FG_N_COUNTERS]; /* HITS: of entries that are gone; living ones count their own */
+    uint8_t wait_for_compile;             /* a miss waits for another thread's compile of the same site */
+    double wait_for_compile_limit;        /* seconds */
+    uint8_t strict;                       /* a failed self-check raises InternalError */
+    uint32_t fork_generation;             /* starts at 1; another one in each fork child */
+    uint32_t cache_size;                  /* default of new sites */
+    uint32_t recompile_limit;             /* default of new gates */
+    uint64_t counters[FG_N_COUNTERS];     /* HITS: of entries that are gone; living ones count their own */
+    uint64_t refused_by[FG_N_GUARDS + 1]; /* REFUSALS by the kind of the guard that refused; last: those that nobody asked why */
+    double seconds[FG_N_PHASES];
 } fg_hook_state;
 
 extern fg_hook_state fg_hook;
 
+#define FG_TIME(NAME, n) (fg_hook.seconds[FG_PHASE_##NAME] += (n))
 #define FG_COUNT(NAME, n) (fg_hook.counters[FG_COUNT_##NAME] += (uint64_t)(n))
 
 /* Read cache_size, recompile_limit, strict_errors, compile_under_tracing and those of waiting from the module framegate.config, if it is there. Called where something is about
@@ -65,6 +75,7 @@ const char *fg_run_state_text(int state);
 int fg_stance_parse(const char *text);
 int fg_run_state_parse(const char *text);
 const char *fg_counter_text(int counter);
+const char *fg_phase_text(int phase);
 
 /* Raise framegate.exc.<name> with a formatted message. Always returns FG_ERR_PYTHON. */
 fg_status fg_hook_raise(const char *name, const char *format, ...);

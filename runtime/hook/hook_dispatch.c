@@ -183,12 +183,14 @@ static fg_status publish(fg_site *site, fg_entry *entry)
 static fg_status check_and_publish(fg_site *site, fg_site_owner *owner, fg_entry *entry, const fg_view *view)
 {
     fg_status st = FG_OK;
+    const double start = fg_seconds();
     if (entry->code == NULL || entry->desc == NULL)
         return FG_BUG("a compiled entry has code and guards");
     if (view != NULL)
         FG_TRY(self_check(entry, view, owner));
     FG_TRY(publish(site, entry));
 fail:
+    FG_TIME(PUBLISH, fg_seconds() - start);
     return st;
 }
 
@@ -283,6 +285,24 @@ static uint32_t sweep_dead(fg_site *site)
     return n_valid;
 }
 
+/* Which kind of guard refused the call, entry by entry. Only before a compile, beside whose time that of asking is nothing (no view: not asked). */
+static void count_refusals(fg_site *site, const fg_view *view, uint32_t n_entries)
+{
+    fg_cache_snapshot *snapshot = view == NULL ? NULL : fg_cache_snapshot_take(&site->cache);
+    uint32_t asked = 0;
+    for (uint32_t i = 0; snapshot != NULL && i < snapshot->n; i++) {
+        const fg_entry *entry = (const fg_entry *)snapshot->entries[i];
+        if (!fg_cache_entry_is_valid(&entry->link))
+            continue;
+        int kind = fg_desc_refusing_kind(entry->desc, view);
+        fg_hook.refused_by[kind >= 0 ? kind : FG_N_GUARDS]++;
+        asked++;
+    }
+    if (snapshot != NULL)
+        fg_cache_snapshot_drop(snapshot);
+    fg_hook.refused_by[FG_N_GUARDS] += n_entries > asked ? n_entries - asked : 0;
+}
+
 static __attribute__((noinline)) fg_outcome dispatch_miss(fg_site_owner *owner, const fg_view *view, fg_target *spare, PyObject **result)
 {
     PyObject *type, *value, *traceback;
@@ -295,11 +315,12 @@ static __attribute__((noinline)) fg_outcome dispatch_miss(fg_site_owner *owner, 
     PyErr_Fetch(&type, &value, &traceback);
     /* May run destructors; the view stands, because its maker holds what it took from defaults (hook_bind.h). */
     uint32_t n_entries = sweep_dead(site);
-    FG_COUNT(GUARD_FAILURES, n_entries);
-    site->guard_failures += n_entries;
+    FG_COUNT(REFUSALS, n_entries);
     fg_status st = owner->site == site ? may_compile(owner, view, n_entries) : FG_ERR_BUSY;
     if (st == FG_OK)
         st = hold_view(&held, view, site->code);
+    if (n_entries > 0)
+        count_refusals(site, st == FG_OK ? view : NULL, n_entries);
     if (st == FG_OK)
         st = compile_entry(site, owner, view, (int)n_entries, &entry);
     if (st == FG_OK)

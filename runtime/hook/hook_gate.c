@@ -125,6 +125,8 @@ static __attribute__((noinline)) enum thread_says ask_thread(void)
 {
     if (fg_stack_left() < STACK_RESERVE)
         return CALL_HAS_NO_STACK;
+    if (fg_thread_is_plain())
+        return CALL_RUNS_PLAIN;
     return fg_thread_traced() && !may_run_traced() ? CALL_RUNS_PLAIN : CALL_GOES_ON;
 }
 

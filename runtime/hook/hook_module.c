@@ -1,5 +1,8 @@
 #include "runtime/hook/hook_module.h"
+#include "runtime/cpython/frame.h"
 #include "runtime/hook/hook_gate.h"
+
+enum { PLAIN_RESERVE = 96 * 1024 };
 
 static fg_gate *gate_arg(PyObject *object)
 {
@@ -103,9 +106,54 @@ static PyObject *set_gate_reducer(PyObject *module, PyObject *callable)
     Py_RETURN_NONE;
 }
 
+/* Everything inside the call runs plain: the dynamic extent of framegate.disable. */
+static PyObject *call_plain(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *kwnames)
+{
+    (void)module;
+    if (n < 1)
+        return PyErr_Format(PyExc_TypeError, "call_plain takes a callable and its arguments");
+    if (fg_stack_left() < PLAIN_RESERVE)
+        return PyErr_Format(PyExc_RecursionError, "maximum recursion depth exceeded: no C stack is left to call %.200s",
+                            Py_TYPE(args[0])->tp_name);
+    fg_thread_plain_enter();
+    PyObject *result = PyObject_Vectorcall(args[0], args + 1, (size_t)n - 1, kwnames);
+    fg_thread_plain_leave();
+    return result;
+}
+
 static int add_number(PyObject *dict, const char *name, uint64_t number)
 {
     PyObject *value = PyLong_FromUnsignedLongLong(number);
+    int failed = value == NULL || PyDict_SetItemString(dict, name, value) < 0;
+    Py_XDECREF(value);
+    return failed;
+}
+
+static PyObject *refusals_by_kind(void)
+{
+    PyObject *dict = PyDict_New();
+    for (int i = 0; i <= FG_N_GUARDS && dict != NULL; i++) {
+        const char *name = i < FG_N_GUARDS ? fg_guard_text((fg_guard_kind)i) : "not evaluated";
+        if (fg_hook.refused_by[i] != 0 && add_number(dict, name, fg_hook.refused_by[i]))
+            Py_CLEAR(dict);
+    }
+    return dict;
+}
+
+static PyObject *seconds_by_phase(void)
+{
+    PyObject *dict = PyDict_New();
+    for (int i = 0; i < FG_N_PHASES && dict != NULL; i++) {
+        PyObject *seconds = PyFloat_FromDouble(fg_hook.seconds[i]);
+        if (seconds == NULL || PyDict_SetItemString(dict, fg_phase_text(i), seconds) < 0)
+            Py_CLEAR(dict);
+        Py_XDECREF(seconds);
+    }
+    return dict;
+}
+
+static int add_taken(PyObject *dict, const char *name, PyObject *value)
+{
     int failed = value == NULL || PyDict_SetItemString(dict, name, value) < 0;
     Py_XDECREF(value);
     return failed;
@@ -129,6 +177,7 @@ static PyObject *stats(PyObject *module, PyObject *unused)
     fg_site_each(count_site, totals);
     for (int i = 0; i < FG_N_COUNTERS && !failed; i++)
         failed = add_number(dict, fg_counter_text(i), i == FG_COUNT_HITS ? fg_site_total_hits() : fg_hook.counters[i]);
+    failed = failed || add_taken(dict, "guard_failures", refusals_by_kind()) || add_taken(dict, "seconds", seconds_by_phase());
     if (failed || add_number(dict, "frames", totals[0]) || add_number(dict, "entries", totals[1]))
         Py_CLEAR(dict);
     return dict;
@@ -210,6 +259,8 @@ static PyMethodDef functions[] = {
     {"set_run_state", set_run_state, METH_VARARGS, "set_run_state(gate, text); ValueError for an unknown one."},
     {"set_gate_reducer", set_gate_reducer, METH_O,
      "set_gate_reducer(callable): callable(gate) gives what __reduce__ returns where the name does not lead back."},
+    {"call_plain", (PyCFunction)(void (*)(void))call_plain, METH_FASTCALL | METH_KEYWORDS,
+     "call_plain(callable, /, *args, **kwargs): call it; gates that are called meanwhile on this thread run plain."},
     {"stats", stats, METH_NOARGS, "stats() -> dict of counters"},
     {0},
 };

@@ -73,7 +73,7 @@ struct fg_site {
     uint8_t never;      /* a compile said "forever" */
     int32_t frame_id;   /* -1 until the first compile */
     int32_t next_entry_id;
-    uint64_t misses, guard_failures;
+    uint64_t misses;
     FG_BORROWED PyCodeObject *code; /* the registry's owners keep it alive while they use the site */
     fg_site_options options;
     fg_site_owner *owners;
