@@ -103,10 +103,21 @@ class RecompileLimitExceeded(FramegateError):
     """A gate with ``fullgraph=True`` has started as many compiles as its ``recompile_limit`` allows, and no entry fits the call."""
 
 
+def _text_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as second:
+        return f"<its text cannot be made: {type(second).__name__}>"
+
+
 class BackendCompilerFailed(FramegateError):
     """A backend raised, or gave back something that cannot be used.
 
     ``backend_name`` is the name of the backend, ``inner_exception`` what it raised (also ``__cause__``), or None.
+
+    Every `Exception` of a backend arrives like this, `MemoryError` and `RecursionError` too, as from ``torch.compile``: a program that catches those around a call means its
+    own work, and would take a failed compilation for it. What is no `Exception` (`KeyboardInterrupt`, `SystemExit`, a cancelled task) leaves the call as it is. Either way nothing is
+    kept: the next call asks the backend again. What the *compiled* graph raises when it runs is never wrapped.
     """
 
     def __init__(self, backend_name: str, inner_exception: BaseException | None = None, message: str = "") -> None:
@@ -114,7 +125,7 @@ class BackendCompilerFailed(FramegateError):
         self.inner_exception = inner_exception
         self.detail = message
         if inner_exception is not None:
-            what = f"backend {backend_name!r} raised {type(inner_exception).__name__}: {inner_exception}"
+            what = f"backend {backend_name!r} raised {type(inner_exception).__name__}: {_text_of(inner_exception)}"
         else:
             what = f"backend {backend_name!r}"
         super().__init__(f"{what}{': ' if message and inner_exception is None else ' ' if message else ''}{message}".rstrip())
