@@ -461,7 +461,7 @@ fg_status fg_trace_compile(fg_compile_request *request, fg_entry **out)
     }
     fg_arena_init(&t.arena);
     t.ir.arena = &t.arena;
-    t.opaque = !is_eager(request->options->backend);
+    t.opaque = !is_eager(fg_site_options_backend(request->options));
     t.options = request->options->dict;
     t.rules = package("framegate._rules", "RULES");
     t.owned = PyList_New(0);

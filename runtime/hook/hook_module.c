@@ -202,7 +202,7 @@ static PyObject *entries(PyObject *module, PyObject *object)
         fg_entry *entry = (fg_entry *)snapshot->entries[order[k]];
         if (!fg_cache_entry_is_valid(&entry->link))
             continue;
-        PyObject *item = fg_entry_object_new(entry, gate->options.backend);
+        PyObject *item = fg_entry_object_new(entry, fg_site_options_backend(&gate->options));
         if (item == NULL || PyList_Append(list, item) < 0)
             Py_CLEAR(list);
         Py_XDECREF(item);
@@ -229,7 +229,7 @@ static PyObject *gate_find(PyObject *module, PyObject *const *args, Py_ssize_t n
         return raise_status(st);
     if (entry == NULL)
         Py_RETURN_NONE;
-    PyObject *object = fg_entry_object_new(entry, ((fg_gate *)args[0])->options.backend);
+    PyObject *object = fg_entry_object_new(entry, fg_site_options_backend(&((fg_gate *)args[0])->options));
     fg_entry_drop(entry);
     return object;
 }

@@ -59,7 +59,8 @@ fg_status fg_site_options_read(PyObject *dict, fg_site_options *out)
     /* A copy: what a site was found by must not change under it. */
     if ((out->dict = PyDict_Copy(dict)) == NULL)
         return FG_ERR_PYTHON;
-    FG_TRY(read_item(out->dict, "backend", &out->backend));
+    out->n_items = PyDict_GET_SIZE(out->dict);
+    FG_TRY(read_item(out->dict, "backend", &out->held_backend));
     FG_TRY(read_item(out->dict, "fullgraph", &value));
     if (value != NULL) {
         int truth = PyObject_IsTrue(value);
@@ -75,8 +76,8 @@ fg_status fg_site_options_read(PyObject *dict, fg_site_options *out)
     FG_TRY(read_item(out->dict, "cache_size", &value));
     FG_TRY(read_count(value, "cache_size", &out->cache_size));
     FG_TRY(read_item(out->dict, "backend_lives", &value));
-    out->only_backend = (uint8_t)holds_only_scalars(out->dict, out->backend, 1);
-    out->immortal = out->only_backend && (value == Py_True || out->backend == NULL || out->backend == Py_None);
+    out->only_backend = (uint8_t)holds_only_scalars(out->dict, out->held_backend, 1);
+    out->immortal = out->only_backend && (value == Py_True || out->held_backend == NULL || out->held_backend == Py_None);
     return FG_OK;
 fail:
     fg_site_options_clear(out);
@@ -85,9 +86,11 @@ fail:
 
 void fg_site_options_clear(fg_site_options *options)
 {
-    options->backend = NULL;
+    options->held_backend = NULL;
     Py_CLEAR(options->dict);
 }
+
+static int dicts_equal(PyObject *a, PyObject *b);
 
 /* Runs no code of the user: exact types whose comparison is C's own, identity for the rest. */
 static int values_equal(PyObject *a, PyObject *b)
@@ -103,8 +106,7 @@ static int values_equal(PyObject *a, PyObject *b)
         return equal == 1;
     }
     if (PyDict_CheckExact(a)) {
-        fg_site_options one = {.dict = a}, two = {.dict = b};
-        return fg_site_options_equal(&one, &two);
+        return dicts_equal(a, b);
     }
     return 0;
 }
@@ -118,20 +120,25 @@ static Py_ssize_t n_options(PyObject *dict)
     return n;
 }
 
-int fg_site_options_equal(const fg_site_options *a, const fg_site_options *b)
+static int dicts_equal(PyObject *a, PyObject *b)
 {
-    if (n_options(a->dict) != n_options(b->dict))
+    if (n_options(a) != n_options(b))
         return 0;
     Py_ssize_t at = 0;
     PyObject *key, *value;
-    while (a->dict != NULL && PyDict_Next(a->dict, &at, &key, &value)) {
+    while (a != NULL && PyDict_Next(a, &at, &key, &value)) {
         if (!PyUnicode_CheckExact(key))
             return 0;
         if (PyUnicode_CompareWithASCIIString(key, "recompile_limit") == 0)
             continue;
-        PyObject *other = b->dict == NULL ? NULL : PyDict_GetItem(b->dict, key);
+        PyObject *other = b == NULL ? NULL : PyDict_GetItem(b, key);
         if (other == NULL || !values_equal(value, other))
             return 0;
     }
     return 1;
+}
+
+int fg_site_options_equal(const fg_site_options *a, const fg_site_options *b)
+{
+    return fg_site_options_stand(a) && fg_site_options_stand(b) && dicts_equal(a->dict, b->dict);
 }

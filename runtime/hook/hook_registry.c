@@ -128,11 +128,17 @@ fail:
     return st;
 }
 
+static Py_ssize_t backend_count(const fg_site *site)
+{
+    PyObject *backend = fg_site_options_backend(&site->options);
+    return backend == NULL ? 0 : Py_REFCNT(backend);
+}
+
 /* A site without gates whose backend only it holds; NULL: none. */
 static fg_site *find_stale(const code_row *row)
 {
     for (fg_site *site = row->sites; site != NULL; site = site->next_of_code)
-        if (site->kept && site->owners == NULL && !site->options.immortal && Py_REFCNT(site->options.backend) == 1)
+        if (site->kept && site->owners == NULL && !site->options.immortal && backend_count(site) <= 1)
             return site;
     return NULL;
 }
@@ -179,7 +185,7 @@ void fg_registry_owner_gone(fg_site *gone)
     code_row *row = gone->registered;
     int orphans = 0;
     fg_site *oldest = NULL;
-    if (!gone->kept && !gone->is_garbage && gone->options.only_backend && Py_REFCNT(gone->options.backend) > 1) {
+    if (!gone->kept && !gone->is_garbage && gone->options.only_backend && backend_count(gone) > 1) {
         gone->kept = 1;
         fg_site_take(gone);
     }

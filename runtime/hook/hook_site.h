@@ -26,14 +26,27 @@ typedef enum fg_outcome {
 } fg_outcome;
 
 typedef struct fg_site_options {
-    FG_OWNED PyObject *dict;       /* all options as given, NULL: none */
-    FG_BORROWED PyObject *backend; /* dict["backend"], held by dict; may be NULL */
+    FG_OWNED PyObject *dict;            /* all options as given, NULL: none. Ours alone, but the collector may clear it before who has it */
+    Py_ssize_t n_items;                 /* of dict, while it was not cleared */
+    FG_BORROWED PyObject *held_backend; /* dict["backend"], held by dict; NULL: none. Ask fg_site_options_backend */
     uint8_t fullgraph;
     int8_t dynamic;       /* -1: None */
     uint32_t cache_size;  /* 0: the configured default at the time of a compile */
     uint8_t immortal;     /* nothing in it that could lead to a gate: the registry may keep sites that have it */
     uint8_t only_backend; /* nothing but the backend */
 } fg_site_options;
+
+/* 0: the collector has cleared the dict; what had these options is garbage. */
+static inline int fg_site_options_stand(const fg_site_options *options)
+{
+    return options->dict == NULL || PyDict_GET_SIZE(options->dict) == options->n_items;
+}
+
+/* Borrowed; NULL: none, or not any more. */
+static inline PyObject *fg_site_options_backend(const fg_site_options *options)
+{
+    return fg_site_options_stand(options) ? options->held_backend : NULL;
+}
 
 /* One miss, as the compile callback sees it. Everything is borrowed and alive until the callback returns. */
 typedef struct fg_compile_request {

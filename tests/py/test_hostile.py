@@ -11,6 +11,7 @@ import sys
 import textwrap
 import weakref
 
+import numpy as np
 import pytest
 
 framegate = pytest.importorskip("framegate")
@@ -430,6 +431,43 @@ def test_a_gate_that_somebody_holds_works_after_its_twin_was_garbage():
         del owner
         gc.collect()
         assert kept(1) == 2 and kept(1.5) == 2.5
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_a_gate_dies_in_a_cycle_after_its_options_were_cleared(warm):
+    """The collector may clear the dict that holds the backend first, and then a traceback's frame that holds the gate."""
+    freed = []
+
+    def once(i):
+        class Mark:
+            pass
+
+        mark = Mark()
+
+        def backend(graph, inputs, options=None):
+            if warm and len(inputs[0]) != 1:
+                return graph
+            raise ZeroDivisionError(mark)
+
+        def f(x):
+            return x + i
+
+        gate = framegate.compile(f, backend=backend, options={"mark": mark} if i % 3 == 0 else None)
+        if warm:
+            gate(np.ones(2))
+        with pytest.raises(framegate.exc.BackendCompilerFailed) as held:  # frame, exception, frame
+            gate(np.ones(1))
+        with pytest.raises(framegate.exc.BackendCompilerFailed):
+            gate(np.ones(1))
+        freed.append(weakref.ref(mark))
+        return held.type
+
+    for i in range(40):
+        once(i)
+        if i % 4 == 0:
+            gc.collect()
+    gc.collect()
+    assert not [ref for ref in freed if ref() is not None]
 
 
 def test_a_backend_without_gates_is_freed_when_nobody_else_holds_it():
