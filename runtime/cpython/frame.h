@@ -25,6 +25,8 @@ int fg_thread_traced(void);
 
 /* Bytes of C stack left to this thread before the guard zone; measured from the thread's own bounds. */
 size_t fg_stack_left(void);
+/* 1 on a thread that was made with a small stack, while a plain call still fits: nothing is compiled there, but that is no reason to fail. */
+int fg_stack_fits_plain(void);
 
 /* The usable stack of the thread that asked last. Ids of threads are never used again; 0: nobody's. */
 typedef struct fg_thread_stack {

@@ -14,11 +14,15 @@
 #define GUARD_ZONE (64 * 1024)
 
 static _Thread_local uintptr_t lowest, highest; /* 0, 0: not asked yet */
+static _Thread_local uintptr_t last;            /* the lowest address that is there at all; 0: nothing is known */
 static _Thread_local uint32_t plain_depth;
 fg_thread_stack fg_thread_stack_last;
 
 /* Stacks smaller than this are asked about at each call. */
 #define WORTH (1024 * 1024)
+
+/* What one more call of plain Python takes at most, with what it calls in C. */
+#define PLAIN_ROOM (12 * 1024)
 
 static __attribute__((noinline)) void find_bounds(void)
 {
@@ -28,9 +32,10 @@ static __attribute__((noinline)) void find_bounds(void)
     lowest = 1, highest = 1;
     if (pthread_getattr_np(pthread_self(), &attr) != 0)
         return;
-    if (pthread_attr_getstack(&attr, &base, &size) == 0 && pthread_attr_getguardsize(&attr, &guard) == 0 && size > guard + GUARD_ZONE) {
-        lowest = (uintptr_t)base + guard + GUARD_ZONE;
+    if (pthread_attr_getstack(&attr, &base, &size) == 0 && pthread_attr_getguardsize(&attr, &guard) == 0 && size > guard) {
+        last = (uintptr_t)base + guard;
         highest = (uintptr_t)base + size;
+        lowest = size > guard + GUARD_ZONE ? last + GUARD_ZONE : highest;
     }
     pthread_attr_destroy(&attr);
 }
@@ -47,6 +52,12 @@ size_t fg_stack_left(void)
         return here - lowest;
     }
     return here < lowest && lowest - here <= GUARD_ZONE ? 0 : SIZE_MAX;
+}
+
+int fg_stack_fits_plain(void)
+{
+    const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    return last != 0 && highest - last < WORTH && here > last && here - last > PLAIN_ROOM;
 }
 
 void fg_thread_plain_enter(void)

@@ -124,7 +124,7 @@ enum thread_says { CALL_GOES_ON, CALL_RUNS_PLAIN, CALL_HAS_NO_STACK };
 static __attribute__((noinline)) enum thread_says ask_thread(void)
 {
     if (fg_stack_left() < STACK_RESERVE)
-        return CALL_HAS_NO_STACK;
+        return fg_stack_fits_plain() ? CALL_RUNS_PLAIN : CALL_HAS_NO_STACK;
     if (fg_thread_is_plain())
         return CALL_RUNS_PLAIN;
     return fg_thread_traced() && !may_run_traced() ? CALL_RUNS_PLAIN : CALL_GOES_ON;

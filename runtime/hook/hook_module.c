@@ -112,7 +112,7 @@ static PyObject *call_plain(PyObject *module, PyObject *const *args, Py_ssize_t 
     (void)module;
     if (n < 1)
         return PyErr_Format(PyExc_TypeError, "call_plain takes a callable and its arguments");
-    if (fg_stack_left() < PLAIN_RESERVE)
+    if (fg_stack_left() < PLAIN_RESERVE && !fg_stack_fits_plain())
         return PyErr_Format(PyExc_RecursionError, "maximum recursion depth exceeded: no C stack is left to call %.200s",
                             Py_TYPE(args[0])->tp_name);
     fg_thread_plain_enter();

@@ -46,10 +46,11 @@ if(FRAMEGATE_PYTHON)
   endif()
   # Programs that embed the interpreter find its library and the packages of the environment that the build was configured with.
   execute_process(
-    COMMAND "${Python_EXECUTABLE}" -c "import sys, sysconfig; print(sys.base_prefix, sysconfig.get_paths()['purelib'], sep=';')"
+    COMMAND "${Python_EXECUTABLE}" -c "import sys, sysconfig; print(sys.base_prefix, sysconfig.get_paths()['purelib'], int(hasattr(sys, 'gettotalrefcount')), sep=';')"
     OUTPUT_VARIABLE where OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
   list(GET where 0 FRAMEGATE_PYTHON_HOME)
   list(GET where 1 FRAMEGATE_PYTHON_PACKAGES)
+  list(GET where 2 FRAMEGATE_PYTHON_IS_DEBUG)
 endif()
 
 if(FRAMEGATE_TESTS)

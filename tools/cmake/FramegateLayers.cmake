@@ -14,6 +14,10 @@ if(FRAMEGATE_DEBUG)
   target_compile_definitions(framegate_flags INTERFACE FRAMEGATE_DEBUG=1)
   target_compile_options(framegate_flags INTERFACE -g3 -O1 -fno-omit-frame-pointer)
 endif()
+if(FRAMEGATE_PYTHON_IS_DEBUG)
+  # Debian's debug headers are those of its release build but for pyconfig.h, which they find beside themselves: the wrong one.
+  target_compile_definitions(framegate_flags INTERFACE Py_DEBUG=1)
+endif()
 if(FRAMEGATE_SANITIZE)
   # One libc block per arena block, so that an overrun or a use after rewind is seen.
   target_compile_definitions(framegate_flags INTERFACE FG_ALLOC_LIBC_BLOCKS=1)

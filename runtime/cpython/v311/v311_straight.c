@@ -380,7 +380,8 @@ PyObject *fg_straight_run(const fg_straight *plan, PyObject *function, PyObject 
             if (result == NULL)
                 goto failed;
             sp -= arg;
-            memcpy(PySequence_Fast_ITEMS(result), sp, (size_t)arg * sizeof *sp);
+            if (arg > 0) /* an empty list has no array */
+                memcpy(PySequence_Fast_ITEMS(result), sp, (size_t)arg * sizeof *sp);
             break;
         case FG_RAW_UNPACK_SEQUENCE: {
             a = *--sp;
