@@ -109,7 +109,26 @@ static PyObject *gate_reduce(PyObject *self, PyObject *unused)
     return NULL;
 }
 
+/* A class statement makes these of functions, by their exact type; of a gate it is done when the class tells it its name. */
+static PyObject *set_name(PyObject *self, PyObject *args)
+{
+    PyObject *owner, *name, *made = NULL;
+    if (!PyArg_ParseTuple(args, "O!U:__set_name__", &PyType_Type, &owner, &name))
+        return NULL;
+    if (PyUnicode_CompareWithASCIIString(name, "__init_subclass__") == 0 ||
+        PyUnicode_CompareWithASCIIString(name, "__class_getitem__") == 0)
+        made = PyClassMethod_New(self);
+    else if (PyUnicode_CompareWithASCIIString(name, "__new__") == 0)
+        made = PyStaticMethod_New(self);
+    else
+        Py_RETURN_NONE;
+    int failed = made == NULL || PyType_Type.tp_setattro(owner, name, made) < 0;
+    Py_XDECREF(made);
+    return failed ? NULL : Py_NewRef(Py_None);
+}
+
 PyMethodDef fg_gate_methods[] = {
+    {"__set_name__", set_name, METH_VARARGS, "__new__, __init_subclass__ and __class_getitem__ become what they are for functions."},
     {"__copy__", self_get, METH_NOARGS, "Functions are not copied; neither is a gate."},
     {"__deepcopy__", self_get, METH_O, "Functions are not copied; neither is a gate."},
     {"__reduce__", gate_reduce, METH_NOARGS, "By name where the name leads back to this gate, else through the package."},
