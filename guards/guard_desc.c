@@ -697,6 +697,15 @@ static int node_is_private(const fg_desc *desc, fg_node node)
         case FG_ACC_MRO:
         case FG_ACC_CODE_CONSTS:
         case FG_ACC_WEAKREF:
+        case FG_ACC_TYPE_PART:
+        case FG_ACC_BASES:
+        case FG_ACC_ITER_PART:
+        case FG_ACC_ITER_ITEM:
+        case FG_ACC_DEQUE_ITEM:
+        case FG_ACC_VIEW_DICT:
+        case FG_ACC_FUNC_PART:
+        case FG_ACC_CODE_PART:
+        case FG_ACC_BUILTIN_SELF:
         case FG_ACC_GETATTR:
         case FG_N_ACCESSORS: return 0;
         }

@@ -149,12 +149,14 @@ def _names_of(code: types.CodeType) -> set[str]:
 
 def verified(gate: Any) -> Callable[..., Any]:
     """A function with the gate's meaning that compares as described above."""
+    from framegate import _entries
+
     function = gate.__wrapped__
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        accepting = [entry for entry in _core.entries(gate) if _core.guards_check(_core.entry_guards(entry), function, args, kwargs)]
-        repeatable = bool(accepting) and all(entry.repeatable for entry in accepting)
+        accepting = [entry for entry in _entries.cache_entries(gate) if entry.guards.check(*args, **kwargs)]
+        repeatable = bool(accepting) and all(entry._entry.repeatable for entry in accepting)
         copies = _copies(function, args, kwargs) if repeatable else None
         if copies is None:
             return gate(*args, **kwargs)
