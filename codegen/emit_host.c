@@ -134,8 +134,14 @@ static fg_status reach(fg_host *h, int32_t from)
     return FG_OK;
 }
 
-static bool may_break(const fg_icode *root, int32_t i)
+static bool is_known_break(const fg_host *h, int32_t i)
 {
+    return h->e->input->maker->is_known_break(h->e->input->maker->context, i);
+}
+
+static bool may_break(const fg_host *h, int32_t i)
+{
+    const fg_icode *root = h->root;
     const fg_instr *in = &root->instrs[i];
     if (fg_icode_group_start(root, i) != i)
         return false;
@@ -150,6 +156,8 @@ static bool may_break(const fg_icode *root, int32_t i)
     case FG_OP_RERAISE:
     case FG_OP_RETURN_VALUE:
     case FG_OP_LOAD_FAST: return false;
+    case FG_OP_STORE_FAST: /* where what is assigned over has a finalizer */
+    case FG_OP_POP_TOP: return i == h->e->ir->exit.pc || is_known_break(h, i);
     default: return fg_cop_raises(in->op) > 0;
     }
 }
@@ -266,7 +274,7 @@ static fg_status emit_dispatch(fg_host *h)
         return FG_ERR_NOMEM;
     for (int32_t i = 0; i < h->root->n_instrs; i++) {
         tests[i] = -1;
-        if (!h->reached[i] || h->exc_depth[i] != 0 || !may_break(h->root, i) ||
+        if (!h->reached[i] || h->exc_depth[i] != 0 || !may_break(h, i) ||
             (n_arms >= MAX_ARMS && !h->is_breaker[i] && fg_icode_group_end(h->root, i) == i))
             continue;
         PyObject *id = fg_emit_own(e, PyLong_FromLong(i + 1));
@@ -484,10 +492,9 @@ fg_status fg_emit_host(fg_emit_state *e)
     FG_TRY(reach(&h, e->ir->exit.pc));
     int32_t calls = 0;
     for (int32_t i = 0; i < root->n_instrs; i++)
-        if (h.reached[i] && h.exc_depth[i] == 0 && may_break(root, i)) {
+        if (h.reached[i] && h.exc_depth[i] == 0 && may_break(&h, i)) {
             int32_t at = fg_icode_group_end(root, i); /* the stub stands behind the call */
-            h.is_breaker[at] = i == e->ir->exit.pc || e->input->maker->is_known_break(e->input->maker->context, i) ||
-                               (is_call(&root->instrs[at]) && calls++ < MAX_STUBS / 2);
+            h.is_breaker[at] = i == e->ir->exit.pc || is_known_break(&h, i) || (is_call(&root->instrs[at]) && calls++ < MAX_STUBS / 2);
         }
     int32_t enter;
     FG_TRY(fg_emit_jump(e, FG_OP_JUMP, &enter));

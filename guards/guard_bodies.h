@@ -11,6 +11,7 @@
 #endif
 
 #include "guards/adaptor_torch_globals.h"
+#include "guards/guard_drop.h"
 #include "guards/guard_private.h"
 #include "guards/guard_read.h"
 #include "runtime/base/hash.h"
@@ -329,6 +330,34 @@ FG_LONG_BODY(ATTR_LACKS)
     if (fg_attr_find(v, (PyObject *)k->p, (Py_hash_t)k->lo, &value) == FG_FIND_ABSENT)
         return 1;
     FG_SEEN("%s that has it, or may have", Py_TYPE(v)->tp_name);
+    return 0;
+}
+
+FG_LONG_BODY(QUIET)
+{
+    if (fg_drop_passes(v) || (k->lo > 0 && Py_REFCNT(v) > k->lo))
+        return 1;
+    FG_SEEN("a %s whose end may run code", Py_TYPE(v)->tp_name);
+    return 0;
+}
+
+FG_LONG_BODY(ATTR_QUIET)
+{
+    PyObject *value;
+    fg_find found = fg_attr_find(v, (PyObject *)k->p, (Py_hash_t)k->lo, &value);
+    if (found == FG_FIND_ABSENT || (found == FG_FIND_FOUND && fg_drop_passes(value)))
+        return 1;
+    FG_SEEN("a %s with one whose end may run code", Py_TYPE(v)->tp_name);
+    return 0;
+}
+
+FG_LONG_BODY(DICT_QUIET)
+{
+    PyObject *value;
+    fg_find found = PyDict_Check(v) ? fg_dict_find(v, (PyObject *)k->p, (Py_hash_t)k->lo, &value) : FG_FIND_UNDECIDED;
+    if (found == FG_FIND_ABSENT || (found == FG_FIND_FOUND && fg_drop_passes(value)))
+        return 1;
+    FG_SEEN("a %s with one whose end may run code", Py_TYPE(v)->tp_name);
     return 0;
 }
 

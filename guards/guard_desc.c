@@ -417,6 +417,7 @@ static fg_status object_arg(fg_desc *desc, PyObject *object, fg_guard_record *gu
         break;
     case FG_GUARD_DICT_HAS:
     case FG_GUARD_DICT_LACKS:
+    case FG_GUARD_DICT_QUIET:
     case FG_GUARD_SET_HAS:
     case FG_GUARD_SET_LACKS:
         if (!fg_key_is_plain(object))
@@ -426,6 +427,7 @@ static fg_status object_arg(fg_desc *desc, PyObject *object, fg_guard_record *gu
         break;
     case FG_GUARD_ATTR_HAS:
     case FG_GUARD_ATTR_LACKS:
+    case FG_GUARD_ATTR_QUIET:
         if (!PyUnicode_CheckExact(object))
             return FG_ERR_INVALID;
         if ((guard->leaf.lo = PyObject_Hash(object)) == -1)
@@ -449,7 +451,7 @@ static fg_status object_arg(fg_desc *desc, PyObject *object, fg_guard_record *gu
     if (st != FG_OK)
         return st;
     if (guard->kind == FG_GUARD_DICT_HAS || guard->kind == FG_GUARD_DICT_LACKS || guard->kind == FG_GUARD_ATTR_HAS ||
-        guard->kind == FG_GUARD_ATTR_LACKS) {
+        guard->kind == FG_GUARD_ATTR_LACKS || guard->kind == FG_GUARD_ATTR_QUIET || guard->kind == FG_GUARD_DICT_QUIET) {
         if (PyUnicode_CheckExact(object)) {
             fg_hold *hold = &desc->holds[guard->hold];
             PyUnicode_InternInPlace(&hold->ref);

@@ -264,12 +264,25 @@ fail:
     return st;
 }
 
-enum { FACTS_TENSOR = 1, FACTS_OTHER = 2 };
+/* Whether what an object is may be dropped has no words for a memo: those conditions stand outside of the stretches. */
+enum { FACTS_TENSOR = 1, FACTS_OTHER = 2, FACTS_DROP = 4, FACTS_ALL = 7 };
+
+static int class_of(const fg_mfact *fact)
+{
+    switch (fact->kind) {
+    case FG_GUARD_TENSOR: return FACTS_TENSOR;
+    case FG_GUARD_QUIET:
+    case FG_GUARD_ATTR_QUIET:
+    case FG_GUARD_DICT_QUIET: return FACTS_DROP;
+    default: return FACTS_OTHER;
+    }
+}
+
 static fg_status emit_facts(fg_build *b, int32_t index, int which)
 {
     fg_status st = FG_OK;
     for (int32_t i = b->nodes[index].first_fact; i >= 0; i = b->facts[i].next) {
-        if (b->facts[i].kind != FG_N_GUARDS && (which & (b->facts[i].kind == FG_GUARD_TENSOR ? FACTS_TENSOR : FACTS_OTHER)))
+        if (b->facts[i].kind != FG_N_GUARDS && (which & class_of(&b->facts[i])))
             FG_TRY(emit_fact_group(b, i, b->nodes[index].reg));
     }
 fail:
@@ -338,6 +351,18 @@ static fg_status next_source(fg_build *b, int32_t top, int32_t at, int32_t *next
     }
 }
 
+/* Next in order below top; -1: none. */
+static int32_t below(const fg_build *b, int32_t top, int32_t at)
+{
+    int32_t next = b->nodes[at].first_child;
+    while (next < 0 && at != top) {
+        next = b->nodes[at].next_sibling;
+        if (next < 0)
+            at = b->nodes[at].parent;
+    }
+    return next;
+}
+
 /* The subtree below a source without recursion: sources of hostile texts nest as deep as they are long. Tensors come last: the rest of it then has
  * memos without gaps, and a change of structure is found before their metadata is looked at. */
 static fg_status emit_subtree(fg_build *b, int32_t top)
@@ -355,21 +380,15 @@ static fg_status emit_subtree(fg_build *b, int32_t top)
         at = next;
     }
     FG_TRY(stretch_close(b));
-    at = b->nodes[top].first_child;
-    while (at >= 0) {
+    for (at = b->nodes[top].first_child; at >= 0; at = below(b, top, at)) {
         if (stretch_length(b) >= TENSORS_STRETCH)
             FG_TRY(stretch_close(b));
         FG_TRY(emit_facts(b, at, FACTS_TENSOR));
-        next = b->nodes[at].first_child;
-        while (next < 0 && at != top) {
-            next = b->nodes[at].next_sibling;
-            if (next < 0)
-                at = b->nodes[at].parent;
-        }
-        at = next;
     }
     FG_TRY(stretch_close(b));
     b->stretches = 0;
+    for (at = b->nodes[top].first_child; at >= 0; at = below(b, top, at))
+        FG_TRY(emit_facts(b, at, FACTS_DROP));
 fail:
     return st;
 }
@@ -406,7 +425,7 @@ static fg_status weigh(fg_build *b)
     for (uint32_t i = b->n_nodes; i-- > 0;) {
         b->weights[i]++;
         for (int32_t fact = b->nodes[i].first_fact; fact >= 0; fact = b->facts[fact].next)
-            b->weights[i] += b->facts[fact].kind != FG_GUARD_TENSOR;
+            b->weights[i] += class_of(&b->facts[fact]) == FACTS_OTHER;
         if (b->nodes[i].parent >= 0)
             b->weights[b->nodes[i].parent] += b->weights[i];
     }
@@ -505,7 +524,7 @@ fg_status fg_build_emit(fg_build *b)
         uint32_t before = program->n_code;
         FG_TRY(emit_load(b, root));
         uint32_t start = program->n_code - 1;
-        FG_TRY(emit_facts(b, root, FACTS_TENSOR | FACTS_OTHER));
+        FG_TRY(emit_facts(b, root, FACTS_ALL));
         if (program->n_code > before && !fg_set_is_empty(b, b->nodes[root].present))
             close_skip(b, start);
     }

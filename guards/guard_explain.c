@@ -66,6 +66,9 @@ static const char *hint(const fg_guard_record *guard, PyObject *v)
     case FG_GUARD_DISTINCT:
     case FG_GUARD_STORAGE_DISTINCT:
     case FG_GUARD_MEMORY_APART: return "which arguments are one and the same object, or share memory, differs from the time of tracing";
+    case FG_GUARD_QUIET:
+    case FG_GUARD_ATTR_QUIET:
+    case FG_GUARD_DICT_QUIET: return "what it replaces or takes out has a finalizer, a weak reference, or parts that are not known";
     case FG_GUARD_DICT_HAS:
     case FG_GUARD_DICT_LACKS:
     case FG_GUARD_SET_HAS:

@@ -1,6 +1,7 @@
 /* GuardDesc and GuardProgram. Calls are given as (args, closure, globals, builtins, func), all optional but args. */
 #include "guards/guard_python.h"
 #include "guards/adaptor_torch_globals.h"
+#include "guards/guard_drop.h"
 #include "guards/guard_memo.h"
 #include "runtime/cpython/iterators.h"
 #include <string.h>
@@ -764,7 +765,7 @@ static int add(PyObject *module, const char *name, PyObject *value)
 
 fg_status fg_guards_module_init(PyObject *module)
 {
-    if (fg_iterators_init() != FG_OK || PyType_Ready(&desc_type) < 0 || PyType_Ready(&program_type) < 0)
+    if (fg_iterators_init() != FG_OK || fg_drop_init() != FG_OK || PyType_Ready(&desc_type) < 0 || PyType_Ready(&program_type) < 0)
         return FG_ERR_PYTHON;
     if (unbound_marker == NULL && (unbound_marker = PyObject_CallNoArgs((PyObject *)&PyBaseObject_Type)) == NULL)
         return FG_ERR_PYTHON;

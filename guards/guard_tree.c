@@ -259,6 +259,9 @@ PyObject *fg_guard_sentence(const fg_desc *desc, const fg_guard_record *guard)
     case FG_GUARD_ATTR_LACKS: text = PyUnicode_FromFormat("%U has no attribute %U of its own", source, arg); break;
     case FG_GUARD_ACCEPTS: text = PyUnicode_FromFormat("%U accepts %U", arg, source); break;
     case FG_GUARD_ITER_STATE: text = PyUnicode_FromFormat("%U is at %U", source, arg); break;
+    case FG_GUARD_QUIET: text = PyUnicode_FromFormat("%U may be dropped without running code", source); break;
+    case FG_GUARD_ATTR_QUIET: text = PyUnicode_FromFormat("attribute %U of %U may be dropped without running code", arg, source); break;
+    case FG_GUARD_DICT_QUIET: text = PyUnicode_FromFormat("item %U of %U may be dropped without running code", arg, source); break;
     case FG_GUARD_FLOAT_NAN: text = PyUnicode_FromFormat("isnan(%U)", source); break;
     case FG_GUARD_INT_RANGE:
         text = PyUnicode_FromFormat("%lld <= %U <= %lld", (long long)guard->leaf.lo, source, (long long)guard->leaf.hi);

@@ -106,6 +106,7 @@ struct fg_value {
     PyTypeObject *type; /* exact type, or NULL if not known */
     PyObject *real;     /* the object at entry, the constant, or an example */
     PyObject *standin;  /* TENSOR: inferred example of its metadata */
+    uint32_t stamp;     /* fg_trace.held_stamp when the root frame had it */
     int32_t step;       /* TENSOR, SCALAR: the step that makes it, or -1 */
     fg_value **items;   /* list, tuple, set, slice parts, zip parts, snapshot */
     int32_t n, cap;
@@ -181,6 +182,11 @@ typedef struct fg_trace {
     int32_t n_types, cap_types;
     fg_value **found; /* values whose presence something relied on */
     int32_t n_found, cap_found;
+    fg_value **survivors; /* values that lose a reference and have to keep another one (trace_drop.c) */
+    int32_t n_survivors, cap_survivors;
+    fg_value **held; /* segment: what its frame had at the start and still has */
+    int32_t n_held;
+    uint32_t held_stamp;
     const fg_view *view;
     PyObject *options;
     bool opaque; /* a backend other than eager: scalars are baked in, order rules are stricter */
@@ -222,8 +228,6 @@ void fg_trace_rewind(fg_trace *t, fg_trace_mark mark);
 
 /* --- values (trace_value.c) */
 fg_value *fg_value_new(fg_trace *t, fg_vkind kind);
-/* A break where the value that a `del` of the root frame would end may matter to somebody who looks (trace_value.c). */
-fg_flow fg_check_delete(fg_trace *t, fg_value *v, int depth);
 fg_value *fg_value_const(fg_trace *t, FG_BORROWED PyObject *object); /* kept */
 fg_value *fg_value_lazy(fg_trace *t, fg_accessor acc, fg_node parent, PyObject *key, int64_t index, PyObject *real);
 fg_value *fg_value_step(fg_trace *t, fg_vkind kind, fg_reg reg, PyTypeObject *type, PyObject *example);
@@ -256,6 +260,18 @@ fg_flow fg_rely_on(fg_trace *t, fg_value *v);
 fg_flow fg_guard_const(fg_trace *t, fg_value *v); /* v becomes a constant: value or identity fact */
 fg_flow fg_finish_guards(fg_trace *t);            /* distinct facts, torch state */
 fg_flow fg_same_object(fg_trace *t, fg_value *a, fg_value *b, int *same, bool *known);
+
+/* --- what loses a reference (trace_drop.c): a break where the user's code could notice, else the fact that it cannot */
+fg_flow fg_drop(fg_trace *t, fg_value *v);                        /* a reference that was there at entry; NULL: none */
+fg_flow fg_drop_attr(fg_trace *t, fg_value *o, PyObject *name);   /* what an existing object has under the name */
+fg_flow fg_drop_item(fg_trace *t, fg_value *dict, PyObject *key); /* what a dict has under the key */
+fg_flow fg_drop_cell(fg_trace *t, fg_value *cell);                /* what an existing cell contains */
+fg_flow fg_drop_element(fg_trace *t, fg_value *list, int64_t at); /* of a loaded list */
+fg_flow fg_drop_contents(fg_trace *t, fg_value *container);       /* all of it */
+fg_flow fg_drop_frame_init(fg_trace *t);
+/* After each instruction of a segment's root frame: what the frame had at the start and has no more. `before`: where the instruction began. */
+fg_flow fg_drop_frame(fg_trace *t, fg_trace_mark before);
+fg_flow fg_drop_guards(fg_trace *t); /* the facts that are known at the end of the trace */
 
 /* --- steps (trace_step.c) */
 fg_flow fg_materialise(fg_trace *t, fg_value *v, fg_reg *reg);

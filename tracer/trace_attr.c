@@ -638,6 +638,7 @@ fg_flow fg_attr_store(fg_trace *t, fg_value *o, PyObject *name, fg_value *v)
     if (o->type == &PyModule_Type) {
         fg_value *dict;
         FG_DO(module_dict(t, o, &dict));
+        FG_DO(fg_drop_item(t, dict, name));
         FG_DO(fg_map_set(t, &dict->map, name, PyObject_Hash(name), v, 1));
         FG_SET(t, dict->is_mutated, 1);
         return emit_store(t, o, name, v);
@@ -675,8 +676,12 @@ fg_flow fg_attr_store(fg_trace *t, fg_value *o, PyObject *name, fg_value *v)
     }
     if (!is_slot && !fg_type_has_instance_dict(o->type))
         return fg_break(t, FG_BREAK_RAISES, "'%s' object has no attribute '%U'", o->type->tp_name, name);
-    bool is_virtual = fg_is_virtual(o);
-    if (!is_virtual)
+    if (is_slot && fg_map_find(&o->map, name, PyObject_Hash(name)) == NULL) {
+        fg_value *old;
+        FG_DO(slot_read(t, o, found, name, &old));
+    }
+    FG_DO(fg_drop_attr(t, o, name));
+    if (!fg_is_virtual(o))
         FG_DO(emit_store(t, o, name, v));
     return fg_map_set(t, &o->map, name, PyObject_Hash(name), v, 1);
 }
@@ -695,6 +700,7 @@ fg_flow fg_attr_delete(fg_trace *t, fg_value *o, PyObject *name)
     FG_DO(fg_attr_lookup(t, o, name, &seen));
     if (seen == NULL)
         return fg_break(t, FG_BREAK_RAISES, "'%s' object has no attribute '%U'", o->type->tp_name, name);
+    FG_DO(fg_drop_attr(t, o, name));
     if (!fg_is_virtual(o)) {
         fg_reg reg;
         FG_SET(t, o->is_mutated, 1);
@@ -732,6 +738,7 @@ fg_flow fg_global_store(fg_trace *t, fg_tframe *f, PyObject *name, fg_value *v)
         if (globals->is_complete)
             return fg_break(t, FG_BREAK_UNSUPPORTED_INSTRUCTION, "del of a global after the globals were listed");
     }
+    FG_DO(fg_drop_item(t, globals, name));
     FG_SET(t, globals->is_mutated, 1);
     fg_reg regs[3];
     int32_t n = 0;

@@ -130,6 +130,7 @@ fg_flow fg_dict_set(fg_trace *t, fg_value *dict, fg_value *key, fg_value *v)
     FG_DO(hash_of(t, k, &hash));
     if (dict->map.n > 4096)
         return fg_break(t, FG_BREAK_TOO_LONG, "dict of more than 4096 items");
+    FG_DO(fg_drop_item(t, dict, k));
     if (!fg_is_virtual(dict)) {
         FG_SET(t, dict->is_mutated, 1);
         FG_DO(emit_item(t, dict, FG_STEP_STORE_SUBSCR, key, v));
@@ -152,6 +153,7 @@ fg_flow fg_dict_delete(fg_trace *t, fg_value *dict, PyObject *key)
     fg_vitem *item = fg_map_find(&dict->map, key, hash);
     if (item == NULL)
         return fg_break(t, FG_BREAK_RAISES, "KeyError");
+    FG_DO(fg_drop_item(t, dict, key));
     if (!fg_is_virtual(dict)) {
         fg_value *k = fg_value_const(t, key);
         if (k == NULL)

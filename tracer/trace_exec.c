@@ -69,6 +69,7 @@ static fg_flow store_deref(fg_trace *t, int32_t slot, fg_value *v)
     FG_DO(cell_at(t, slot, &cell));
     if (!fg_is_virtual(cell)) {
         fg_reg regs[2];
+        FG_DO(fg_drop_cell(t, cell));
         FG_SET(t, cell->is_mutated, 1);
         FG_DO(fg_materialise(t, v, &regs[0]));
         FG_DO(fg_materialise(t, cell, &regs[1]));
@@ -363,8 +364,6 @@ static fg_flow step(fg_trace *t, bool *returned, fg_value **value)
     case FG_OP_DELETE_FAST:
         if ((v = f->locals[in->arg]) == NULL || (v->kind == FG_V_LAZY && v->real == NULL))
             return fg_break(t, FG_BREAK_RAISES, "unbound local variable");
-        if (f == t->root && t->ir.start_pc >= 0)
-            FG_DO(fg_check_delete(t, v, 0));
         FG_SET(t, f->locals[in->arg], NULL);
         break;
     case FG_OP_LOAD_DEREF:
@@ -771,13 +770,18 @@ fg_flow fg_trace_resume(fg_trace *t, fg_tframe *generator, fg_value **out)
 fg_flow fg_trace_run(fg_trace *t, bool *returned, fg_value **result)
 {
     fg_trace_mark mark = fg_trace_mark_get(t);
+    bool is_segment = t->ir.start_pc >= 0;
     *returned = false;
+    if (is_segment)
+        FG_DO(fg_drop_frame_init(t));
     for (;;) {
+        fg_flow flow = FG_FLOW_OK;
         if (t->frame == t->root) {
+            if (is_segment)
+                FG_DO(fg_drop_frame(t, mark));
             t->n_log = 0; /* nothing is ever taken back beyond the root instruction */
             mark = fg_trace_mark_get(t);
         }
-        fg_flow flow = FG_FLOW_OK;
         if ((--t->budget & 1023) == 0 && PyErr_CheckSignals() < 0)
             return FG_FLOW_ERROR;
         if (t->budget < 0)

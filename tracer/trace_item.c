@@ -219,6 +219,17 @@ static fg_flow emit_store(fg_trace *t, fg_value *o, fg_value *k, fg_value *v)
     return fg_emit(t, v ? FG_STEP_STORE_SUBSCR : FG_STEP_DELETE_SUBSCR, FG_SF_EFFECT, 0, NULL, NULL, regs, n, NULL);
 }
 
+/* Many elements are one fact on the list rather than one each. */
+static fg_flow drop_slice(fg_trace *t, fg_value *o, Py_ssize_t start, Py_ssize_t step, Py_ssize_t n)
+{
+    enum { FEW = 4 };
+    if (n > FEW)
+        return fg_drop_contents(t, o);
+    for (Py_ssize_t i = 0; i < n; i++)
+        FG_DO(fg_drop_element(t, o, start + i * step));
+    return FG_FLOW_OK;
+}
+
 /* list[start:stop:step] = values, or del when values is NULL. */
 static fg_flow store_slice(fg_trace *t, fg_value *o, fg_value *k, fg_value *v)
 {
@@ -254,6 +265,7 @@ static fg_flow store_slice(fg_trace *t, fg_value *o, fg_value *k, fg_value *v)
         for (int32_t i = 0; i < n_values; i++)
             list->items[start + i * step] = values[i];
     }
+    FG_DO(drop_slice(t, o, start, step, n));
     FG_DO(emit_store(t, o, k, v ? source : NULL));
     FG_SET(t, o->items, list->items);
     FG_SET(t, o->n, list->n);
@@ -273,6 +285,8 @@ fg_flow fg_store_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value *v)
         if (is_slice(k))
             return store_slice(t, o, k, v);
         FG_DO(position(t, k, o->n, &at));
+        if (v != o->items[at])
+            FG_DO(fg_drop_element(t, o, at));
         FG_DO(emit_store(t, o, k, v));
         FG_SET(t, o->items[at], v);
         return FG_FLOW_OK;
@@ -307,6 +321,7 @@ fg_flow fg_delete_subscr(fg_trace *t, fg_value *o, fg_value *k)
     if (is_slice(k))
         return store_slice(t, o, k, NULL);
     FG_DO(position(t, k, o->n, &at));
+    FG_DO(fg_drop_element(t, o, at));
     FG_DO(emit_store(t, o, k, NULL));
     fg_value **items = fg_arena_alloc(&t->arena, (size_t)o->cap * sizeof *items);
     if (items == NULL)

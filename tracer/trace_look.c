@@ -488,6 +488,7 @@ fg_flow fg_finish_guards(fg_trace *t)
             FG_DO(fg_node_of(t, t->found[i], &node));
             FG_DO(fg_guard(t, FG_GUARD_PRESENT, node, NULL, 0, 0));
         }
+    FG_DO(fg_drop_guards(t));
     fg_node *nodes = fg_arena_alloc(&t->arena, (size_t)(t->n_tracked + 1) * sizeof *nodes);
     if (nodes == NULL)
         return fg_nomem();

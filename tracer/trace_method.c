@@ -111,6 +111,7 @@ static fg_flow list_pop(fg_trace *t, fg_value *self, const fg_call_args *a, fg_v
     if (at < 0 || at >= self->n)
         return fg_break(t, FG_BREAK_RAISES, "pop from an empty list or index out of range");
     *out = self->items[at];
+    FG_DO(fg_drop_element(t, self, at));
     FG_DO(take_out(t, self, a, out));
     return remove_at(t, self, at);
 }
@@ -160,6 +161,7 @@ static fg_flow list_remove(fg_trace *t, fg_value *self, const fg_call_args *a, f
     fg_value *index = fg_value_const(t, fg_own(t, PyLong_FromLong(at)));
     if (index == NULL)
         return FG_FLOW_ERROR;
+    FG_DO(fg_drop_element(t, self, at));
     FG_DO(fg_list_changed(t, self, "pop", &index, 1));
     FG_DO(remove_at(t, self, at));
     return give_none(t, out);
@@ -200,6 +202,7 @@ static fg_flow list_reverse(fg_trace *t, fg_value *self, const fg_call_args *a, 
 
 static fg_flow list_clear(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
+    FG_DO(fg_drop_contents(t, self));
     FG_DO(fg_list_changed(t, self, "clear", a->v, 0));
     FG_SET(t, self->is_complete, 1);
     FG_DO(replace_items(t, self, NULL, 0));
@@ -294,6 +297,7 @@ static fg_flow dict_pop(fg_trace *t, fg_value *self, const fg_call_args *a, fg_v
     FG_DO(fg_dict_get(t, self, key, out));
     if (*out != NULL) {
         FG_DO(fg_dict_load(t, self)); /* a later insertion of the key goes last: the order must be known */
+        FG_DO(fg_drop_item(t, self, key));
         FG_DO(take_out(t, self, a, out));
         return fg_map_remove(t, &self->map, fg_map_find(&self->map, key, PyObject_Hash(key)));
     }
@@ -373,6 +377,7 @@ static fg_flow dict_copy(fg_trace *t, fg_value *self, const fg_call_args *a, fg_
 
 static fg_flow dict_clear(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
+    FG_DO(fg_drop_contents(t, self));
     FG_DO(fg_list_changed(t, self, "clear", a->v, 0));
     FG_SET(t, self->map, (fg_vmap){.n_removed = self->map.n_removed + 1});
     FG_SET(t, self->is_complete, 1);

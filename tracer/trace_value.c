@@ -204,22 +204,3 @@ bool fg_is_key_const(PyObject *key)
 {
     return is_key_const(key, 0);
 }
-
-/* What a resumed frame had at the start is held until its segment ends. What may have a finalizer, or may hold something that has, is deleted by the frame
- * itself: alone or as a part of what was made since. */
-fg_flow fg_check_delete(fg_trace *t, fg_value *v, int depth)
-{
-    if (v == NULL)
-        return FG_FLOW_OK;
-    FG_DO(fg_look(t, &v));
-    if (v->kind == FG_V_SCALAR || v->kind == FG_V_CONST || v->kind == FG_V_TENSOR)
-        return FG_FLOW_OK;
-    if (v->node != FG_NODE_NONE || v->acc >= 0 || depth > 3)
-        return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "del of a %s that lived before", v->type ? v->type->tp_name : "run-time object");
-    for (int32_t i = 0; i < v->n && v->items != NULL; i++)
-        FG_DO(fg_check_delete(t, v->items[i], depth + 1));
-    for (int32_t i = 0; i < v->map.n; i++)
-        FG_DO(fg_check_delete(t, v->map.items[i].value, depth + 1));
-    FG_DO(fg_check_delete(t, v->kind == FG_V_CELL || v->kind == FG_V_ITER ? v->a : NULL, depth + 1));
-    return FG_FLOW_OK;
-}

@@ -216,6 +216,13 @@ static fg_status hold_view(held_view *held, const fg_view *view, PyCodeObject *c
     return FG_OK;
 }
 
+/* Guards count references, and the call itself must let go of its objects when plain Python would: their owners have them all. */
+static void release_slots(held_view *held)
+{
+    for (; held->n > N_ROOTS; held->n--)
+        Py_XDECREF(held->slots[held->n - 1]);
+}
+
 static void release_view(held_view *held)
 {
     for (Py_ssize_t i = 0; i < held->n; i++)
@@ -323,6 +330,7 @@ static __attribute__((noinline)) fg_outcome dispatch_miss(fg_site_owner *owner, 
         count_refusals(site, st == FG_OK ? view : NULL, n_entries);
     if (st == FG_OK)
         st = compile_entry(site, owner, view, (int)n_entries, &entry);
+    release_slots(&held);
     if (st == FG_OK)
         st = check_and_publish(site, owner, entry, view);
     FG_TRACE(HOOK, "miss of site %p: %s", (void *)site, fg_status_text(st));

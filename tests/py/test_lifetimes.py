@@ -1,0 +1,353 @@
+"""Objects end where they end in plain Python: finalizers see what had happened before, and what they change is what is read afterwards."""
+
+import gc
+import re
+import weakref
+
+import numpy as np
+import pytest
+from support_engine import cap, entries, needs_engine
+
+from framegate._core import GuardDesc
+
+HEAD = """
+import weakref
+import numpy as np
+k = 1
+LOG = []
+class D:
+    def __init__(self, v=0): self.v = v
+    def __del__(self):
+        global k
+        k += 1
+        LOG.append(("end", self.v, k))
+class Box: pass
+class Slots:
+    __slots__ = ("v",)
+def full(o, v):
+    o.v = v
+    return o
+def held(v, keep=[]):
+    keep[:] = [v]
+    return v
+def started():
+    def gen():
+        global k
+        try: yield 1
+        finally: k += 1; LOG.append("closed")
+    it = gen()
+    next(it)
+    return it
+REFS = []
+def watched(o):
+    def gone(r):
+        global k
+        k += 1
+        LOG.append("gone")
+    REFS.append(weakref.ref(o, gone))
+    return o
+def finalized(o):
+    def gone():
+        global k
+        k += 1
+        LOG.append("finalized")
+    weakref.finalize(o, gone)
+    return o
+def take(o):
+    v = o.v
+    o = None
+    return v, k
+def say(*what): LOG.append(what)
+g = None
+"""
+
+# What goes: an object that runs code at its end, alone or in something.
+GOING = {
+    "finalizer": "D()",
+    "in a list": "[D(), 3]",
+    "deep": "[{'a': (1, full(Box(), D()))}]",
+    "in a slot": "full(Slots(), D())",
+    "in a set": "{D()}",
+    "in a closure": "(lambda d: lambda: d)(D())",
+    "in a default": "(lambda d: lambda a=d: a)(D())",
+    "bound": "D().__init__",
+    "generator": "started()",
+    "weak reference": "watched(full(Box(), 1))",
+    "weak reference to an array": "watched(np.ones(2))",
+    "weakref.finalize": "finalized(Box())",
+    "under a view": "finalized(np.ones((4, 3)))[0]",
+    "key": "{D(): 1}",
+    "subclass of list": "type('L', (list,), {})([D()])",
+    "subclass with a finalizer": "type('L', (Box,), {'__del__': lambda s: D(5)})()",
+}
+
+# How it goes. V is replaced by what goes; the arguments, then the body.
+WAYS = {
+    "list.clear": ("[V]", "o.clear()"),
+    "item replaced": ("[V]", "o[0] = None"),
+    "item replaced by an array": ("[V]", "o[0] = np.ones(3) + 1"),
+    "item deleted": ("[V]", "del o[0]"),
+    "slice deleted": ("[1, V, 2]", "del o[1:]"),
+    "whole slice": ("[V, 1, 2, 3, 4, 5, 6]", "del o[:]"),
+    "slice replaced": ("[V, 1]", "o[:1] = [7, 8]"),
+    "popped": ("[V]", "o.pop()"),
+    "popped and kept": ("[V]", "v = o.pop(); out.append(k); v = None"),
+    "shifted, then popped": ("[1, V]", "o.pop(0); out.append(k); del o[0]"),
+    "removed": ("[1, V]", "o.remove(1); out.append(k); o[0] = 2"),
+    "attribute": ("full(Box(), V)", "o.v = None"),
+    "attribute deleted": ("full(Box(), V)", "del o.v"),
+    "slot": ("full(Slots(), V)", "o.v = None"),
+    "setattr": ("full(Box(), V)", "setattr(o, 'v', 3)"),
+    "dict item": ("{'a': V}", "o['a'] = 3"),
+    "dict item deleted": ("{'a': V}", "del o['a']"),
+    "dict.pop": ("{'a': V}", "o.pop('a')"),
+    "dict.update": ("{'a': V}", "o.update({'a': 1})"),
+    "dict.update by name": ("{'a': V}", "o.update(a=1)"),
+    "dict.clear": ("{'a': V}", "o.clear()"),
+    "dict in a list": ("[{'a': V}]", "o[0]['a'] = 1"),
+    "read first": ("[V]", "v = o[0]; o[0] = None; out.append(k); v = None"),
+    "moved": ("[V, 1]", "o[0], o[1] = o[1], o[0]; out.append(k); o[1] = None"),
+    "in a new list": ("[V]", "o[0] = [o[0]]; out.append(k); o[0][0] = None"),
+    "kept elsewhere": ("[held(V)]", "o[0] = None; out.append(k); held(1)"),
+    "variable": ("1", "d = V; out.append(k); d = None"),
+    "variable, twice": ("1", "d = V; e = d; d = None; out.append(k); e = None"),
+    "variable deleted": ("1", "d = V; out.append(k); del d"),
+    "variable in a loop": ("1", "for i in range(3):\n  d = V; out.append(k)\n d = 1"),
+    "statement": ("1", "V"),
+    "tuple": ("1", "d = (V, 1); out.append(k); d = d[1]"),
+}
+
+
+def run(source, compiled):
+    space = {}
+    exec(compile(source, __file__, "exec"), space)
+    f = cap(space["f"]) if compiled else space["f"]
+    seen = []
+    for _ in range(3):
+        args = [space["make"]()]
+        try:
+            seen.append(f(*args))
+        except Exception as error:
+            seen.append((type(error), str(error)))
+        seen.append((space["k"], list(space["LOG"])))
+        space["REFS"].clear()
+    return seen
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("what", GOING)
+def test_what_a_finalizer_changes_is_seen(what, way):
+    make, body = WAYS[way]
+    source = f"{HEAD}\ndef make(): return {make}\ndef f(o):\n out = [k]\n {body}\n out.append(k)\n return out, k, list(LOG)\n"
+    source = re.sub(r"\bV\b", lambda _: GOING[what], source)
+    assert run(source, True) == run(source, False)
+
+
+PROGRAMS = {
+    "global": ("def make():\n global g\n g = D()\n return 1", "global g; g = None"),
+    "global deleted": ("def make():\n global g\n g = D()\n return 1", "global g; del g"),
+    "module attribute": ("import types\nM = types.ModuleType('M')\ndef make():\n M.v = D()\n return 1", "M.v = 2"),
+    "class attribute": ("def make():\n Box.w = D()\n return 1", "Box.w = 2"),
+    "argument of a call": ("def make(): return 1", "out.append(take(D(3)))"),
+    "temporary of an attribute": ("def make(): return 1", "out.append(D(3).v)"),
+    "temporary of a method": ("def make(): return 1", "say(D(3).v); out.append(len(LOG))"),
+    "order of ends and effects": ("def make(): return [D(1), D(2)]", "LOG.append('a'); o[0] = None; LOG.append('b'); o[1] = None; LOG.append('c')"),
+    "array work between": ("def make(): return [D(1), np.ones(3)]", "o[1] = o[1] + 1; o[0] = o[1] * 2; o[1] = o[0] + k"),
+    "array written by a finalizer": ("A = np.zeros(2)\nclass W:\n def __del__(self): A[0] += 1\ndef make(): return [W()]",
+                                     "out.append(A.sum()); o[0] = None; out.append(A.sum()); out.append(float(A[0]))"),
+    "list read by a finalizer": ("class W:\n def __init__(self, l): self.l = l\n def __del__(self): LOG.append(list(self.l))\ndef make():\n l = [1]\n return [W(l), l]",
+                                 "o[1].append(2); o[0] = None; o[1].append(3)"),
+    "in a handler's body": ("def make(): return [D(1)]", "try:\n  o[0] = None; out.append(k); [].pop()\n except IndexError: out.append(k)\n finally: out.append(len(LOG))"),
+    "with a loop over an iterator": ("def make(): return iter([D(1), D(2)])", "for d in o: out.append((d.v, k))\n d = None"),
+    "loop left early": ("def make(): return 1", "for d in [D(1), D(2), D(3)]:\n  say(d.v)\n  if d.v == 2: break\n out.append(k)\n d = None"),
+    "while a variable goes on": ("def make(): return 1", "d = D(1); say(d.v); d = D(2); say(d.v); d = [d]; say(len(d)); d = d[0].v"),
+    "a chain of objects": ("def make():\n o = None\n for i in range(5):\n  n = full(Box(), D(i)); n.next = o; o = n\n return [o]", "o[0] = o[0].next; out.append(k); o[0] = o[0].next"),
+    "a long chain": ("def make():\n o = D(9)\n for i in range(40): o = [o]\n return [o]", "o[0] = 1"),
+    "a cycle that lives on": ("def make():\n a = Box(); a.me = a; a.d = D(4)\n return [a, a]", "o[0] = None; out.append(k)"),
+    "what was made here": ("def make(): return 1", "b = Box(); b.v = o; b.v = [b.v]; b = None"),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(name):
+    setup, body = PROGRAMS[name]
+    source = f"{HEAD}\n{setup}\ndef f(o):\n out = [k]\n {body}\n out.append(k)\n return out, k, list(LOG)\n"
+    assert run(source, True) == run(source, False)
+
+
+def test_nonlocal():
+    def make(space):
+        v = space["D"](1)
+
+        def f(x):
+            nonlocal v
+            a = len(space["LOG"])
+            v = None
+            return a, len(space["LOG"]), x
+        return f
+
+    def results(compiled):
+        space = {}
+        exec(HEAD, space)
+        out = []
+        for _ in range(3):
+            f = cap(make(space)) if compiled else make(space)
+            out.append((f(1), list(space["LOG"])))
+        return out
+
+    assert results(True) == results(False)
+
+
+class Plain:
+    pass
+
+
+class Child:
+    def __init__(self, parent):
+        self.parent, self.data = parent, [1, 2]
+
+
+def step(o, x):
+    o.steps += 1
+    o.last = x + 1
+    o.log.append(o.steps)
+    o.state["x"] = o.last
+    o.state["n"] = o.steps
+    o.pair = (o.last, o.steps)
+    o.items[0] = x
+    del o.items[1:]
+    o.items.append(2.0)
+    return o.last * 2
+
+
+def object_to_step():
+    o = Plain()
+    o.steps, o.log, o.state, o.items = 0, [], {}, [None, 1]
+    return o
+
+
+@needs_engine
+def test_ordinary_stores_are_captured_and_compiled_once():
+    o = object_to_step()
+    c = cap(step, fullgraph=True)
+    x = np.ones(3)
+    for _ in range(6):
+        c(o, x)
+        o.log.clear()
+    assert entries(c) == 1
+
+
+def replace_child(o, x):
+    o.child = o.spare
+    return x + 1
+
+
+@needs_engine
+@pytest.mark.parametrize("child", [lambda o: Plain(), lambda o: Child(None), lambda o: [np.ones(2), {"a": Plain()}], lambda o: int, lambda o: len, lambda o: test_nonlocal,
+                                   lambda o: np, lambda o: np.float64(2), lambda o: slice(1, 2), lambda o: range(3), lambda o: o, lambda o: o.spare,
+                                   lambda o: bytearray(3), lambda o: frozenset([(1, 2)])])
+def test_what_ends_quietly_or_lives_on_is_captured(child):
+    c = cap(replace_child, fullgraph=True)
+    for _ in range(4):
+        o = Plain()
+        o.spare = Plain()
+        o.child = child(o)
+        c(o, 1)
+        assert o.child is o.spare
+    assert entries(c) == 1
+
+
+@needs_engine
+def test_another_object_there_is_a_miss():
+    ended = []
+
+    class Loud:
+        def __del__(self):
+            ended.append(len(ended))
+
+    def f(o):
+        a = len(ended)
+        o[0] = None
+        return a, len(ended)
+
+    c = cap(f)
+    assert c([1]) == (0, 0) and c([Plain()]) == (0, 0)
+    assert c([Loud()]) == (0, 1)
+    assert c([[Loud()]]) == (1, 2)
+    Plain.__del__ = lambda self: ended.append("plain")
+    try:
+        assert c([Plain()]) == (2, 3)
+    finally:
+        del Plain.__del__
+    assert c([Plain()]) == (3, 3)
+    gc.collect()
+
+
+def guard(kind, *args, **kwargs):
+    desc = GuardDesc(slot_names=("x",))
+    desc.guard(kind, desc.source("arg", index=0), *args, **kwargs)
+    return GuardDesc.from_text(desc.to_text())
+
+
+class Loud:
+    def __del__(self):
+        pass
+
+
+class Thin:
+    __slots__ = ("a", "__weakref__")
+
+
+def thin(a):
+    t = Thin()
+    t.a = a
+    return t
+
+
+def owner_of(v):
+    o = Plain()
+    o.v = v
+    return o
+
+
+LOUD = Loud()
+QUIET_VALUES = [None, 1, "a", 2.5, [1, [2]], (1, "a"), {"a": [1]}, {1, 2}, Plain(), owner_of([1]), thin(3), Loud, np.ones(3), np.ones((3, 3))[1:], np.float32(1), Child(Child(None)),
+                test_nonlocal, lambda a=1: a, np, len, [].append, type("T", (tuple,), {})((1, 2)), type("I", (int,), {})(3)]
+LOUD_VALUES = [LOUD, [LOUD], (1, LOUD), {"a": LOUD}, {LOUD: 1}, {LOUD}, owner_of(LOUD), thin(LOUD), Child(LOUD), lambda a=LOUD: a, [[[[LOUD]]]], iter([1]), (i for i in "a"),
+               np.array([LOUD], dtype=object), memoryview(b"a"), type("T", (tuple,), {})((1, LOUD)), type("S", (list,), {})([LOUD]), [0] * 100000]
+
+
+@pytest.mark.parametrize("i", range(len(QUIET_VALUES)))
+def test_quiet_values(i):
+    value = QUIET_VALUES[i]
+    assert guard("drops_quietly", lo=0).check((value,))
+    assert guard("attr_drops_quietly", "v").check((owner_of(value),))
+    assert guard("item_drops_quietly", "v").check(({"v": value},))
+
+
+@pytest.mark.parametrize("i", range(len(LOUD_VALUES)))
+def test_loud_values(i):
+    desc = guard("drops_quietly", lo=0)
+    assert not desc.check((LOUD_VALUES[i],)) and desc.explain((LOUD_VALUES[i],))
+    assert not guard("attr_drops_quietly", "v").check((owner_of(LOUD_VALUES[i]),))
+    assert not guard("item_drops_quietly", "v").check(({"v": LOUD_VALUES[i]},))
+
+
+def test_watched_values_are_loud_and_absent_ones_are_not():
+    for value in (Plain(), np.ones(3), {1}, Thin()):
+        assert guard("drops_quietly", lo=0).check((value,))
+        ref = weakref.ref(value)
+        assert not guard("drops_quietly", lo=0).check((value,)), ref
+    assert guard("attr_drops_quietly", "v").check((Plain(),)) and guard("item_drops_quietly", "v").check(({},))
+    assert not guard("item_drops_quietly", "v").check((Plain(),))
+
+
+def test_more_references_than_are_taken_away():
+    value = Loud()
+    desc = guard("drops_quietly", lo=3)
+    args = (value,)
+    assert not desc.check(args)  # `value` and the tuple
+    more = [value, value]
+    assert desc.check(args)
+    more.pop()
+    assert not desc.check(args)
