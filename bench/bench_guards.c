@@ -77,6 +77,7 @@ const fg_bench_row fg_bench_rows[] = {
     {"guard/abc_token/miss", fg_case_fact, fg_run_eval, fg_loads_nothing, NULL, 0, FG_CASE_MISS, "guard - abc_token -1\n", "()"},
     FACT("guard/same", fg_loads_two, "n0 = arg 0\nn1 = arg 1\nrelation same n0 n1\n", "(x, x)", "(x, c)"),
     FACT("guard/distinct", fg_loads_two, "n0 = arg 0\nn1 = arg 1\nrelation distinct n0 n1\n", "(x, c)", "(x, x)"),
+    FACT("guard/no_dict_of", fg_loads_two, "n0 = arg 0\nn1 = arg 1\nrelation no_dict_of n0 n1\n", "(c, {})", "(c, vars(c))"),
     /* No array of NumPy says which storage is its own, so that this program has nothing that would be accepted. */
     {"guard/storage_distinct/miss", fg_case_fact, fg_run_eval, fg_loads_storage, NULL, 0, FG_CASE_MISS,
      "n0 = arg 0\nn1 = arg 1\nrelation storage_distinct n0 n1\n", "(x, x)"},

@@ -15,6 +15,7 @@
 #include "guards/guard_private.h"
 #include "guards/guard_read.h"
 #include "runtime/base/hash.h"
+#include "runtime/cpython/frame.h"
 #include "runtime/cpython/iterators.h"
 #include <math.h>
 #include <stdlib.h>
@@ -566,6 +567,21 @@ FG_RELATION(DISTINCT)
     if (repeat == 1)
         FG_SEEN("one object as number %zu and number %zu", one + 1, other + 1);
     return repeat < 0 ? -1 : !repeat;
+}
+
+FG_RELATION(NO_DICT_OF)
+{
+    (void)adaptors;
+    for (int64_t i = 0; i < n; i++) {
+        PyObject *dict = PyDict_CheckExact(values[ids[i]]) ? NULL : fg_instance_dict(values[ids[i]]);
+        for (int64_t k = 0; dict != NULL && k < n; k++) {
+            if (values[ids[k]] == dict) {
+                FG_SEEN("number %lld is the __dict__ of number %lld", (long long)k + 1, (long long)i + 1);
+                return 0;
+            }
+        }
+    }
+    return 1;
 }
 
 FG_RELATION(STORAGE_DISTINCT)

@@ -57,7 +57,7 @@ fg_status fg_desc_source(fg_desc *desc, fg_accessor acc, fg_node parent, FG_BORR
  * death invalidates the entry; immortals, types without weak references and C objects without them are held strongly. */
 fg_status fg_desc_guard(fg_desc *desc, fg_guard_kind kind, fg_node node, fg_guard_arg arg, fg_origin origin);
 
-/* Add a relation (SAME, DISTINCT, STORAGE_DISTINCT, MEMORY_APART) over two or more sources. */
+/* Add a relation (SAME, DISTINCT, NO_DICT_OF, STORAGE_DISTINCT, MEMORY_APART) over two or more sources. */
 fg_status fg_desc_relation(fg_desc *desc, fg_guard_kind kind, const fg_node *nodes, size_t n, fg_origin origin);
 
 /* Add a computed condition (EXPR) over one or more sources; text as in guard_expr.h. FG_ERR_INVALID: it is not understood. */

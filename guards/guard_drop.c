@@ -87,7 +87,7 @@ static int walk_set(PyObject *set, int depth, int *left)
 static int is_module_dict(PyObject *dict)
 {
     PyObject *name, *module, *modules = PyImport_GetModuleDict();
-    return PyDict_CheckExact(dict) && modules != NULL && PyDict_CheckExact(modules) &&
+    return name_key != NULL && PyDict_CheckExact(dict) && modules != NULL && PyDict_CheckExact(modules) &&
            fg_dict_find(dict, name_key, name_hash, &name) == FG_FIND_FOUND && PyUnicode_CheckExact(name) &&
            fg_dict_find(modules, name, PyObject_Hash(name), &module) == FG_FIND_FOUND && PyModule_Check(module) &&
            PyModule_GetDict(module) == dict;

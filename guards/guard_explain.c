@@ -64,6 +64,7 @@ static const char *hint(const fg_guard_record *guard, PyObject *v)
     case FG_GUARD_TORCH_GLOBALS: return "code that a compiler made may have one of torch's global switches built in";
     case FG_GUARD_SAME:
     case FG_GUARD_DISTINCT:
+    case FG_GUARD_NO_DICT_OF:
     case FG_GUARD_STORAGE_DISTINCT:
     case FG_GUARD_MEMORY_APART: return "which arguments are one and the same object, or share memory, differs from the time of tracing";
     case FG_GUARD_QUIET:

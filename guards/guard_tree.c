@@ -187,6 +187,7 @@ static PyObject *relation_sentence(const fg_desc *desc, const fg_guard_record *g
     if (names != NULL) {
         text = guard->kind == FG_GUARD_SAME           ? Py_NewRef(names)
                : guard->kind == FG_GUARD_DISTINCT     ? PyUnicode_FromFormat("%U are all different objects", names)
+               : guard->kind == FG_GUARD_NO_DICT_OF   ? PyUnicode_FromFormat("%U are not the __dict__ of each other", names)
                : guard->kind == FG_GUARD_MEMORY_APART ? PyUnicode_FromFormat("%U have no memory in common", names)
                                                       : PyUnicode_FromFormat("%U do not share a storage", names);
     }
@@ -272,6 +273,7 @@ PyObject *fg_guard_sentence(const fg_desc *desc, const fg_guard_record *guard)
     case FG_GUARD_TORCH_GLOBALS: text = PyUnicode_FromFormat("%U has switches %U", source, arg); break;
     case FG_GUARD_SAME:
     case FG_GUARD_DISTINCT:
+    case FG_GUARD_NO_DICT_OF:
     case FG_GUARD_STORAGE_DISTINCT:
     case FG_GUARD_MEMORY_APART:
     case FG_GUARD_EXPR:

@@ -255,6 +255,8 @@ fg_flow fg_node_of(fg_trace *t, fg_value *v, fg_node *node); /* FG_NODE_NONE if 
 fg_flow fg_look(fg_trace *t, fg_value **v);
 fg_flow fg_guard(fg_trace *t, fg_guard_kind kind, fg_node node, PyObject *object, int64_t lo, int64_t hi);
 fg_flow fg_source(fg_trace *t, fg_accessor acc, fg_node parent, PyObject *key, int64_t index, fg_node *out);
+/* From now on the value is one that the trace has written. A break where it is a dict and the attributes of an object that was looked at, or the reverse. */
+fg_flow fg_mutate(fg_trace *t, fg_value *v);
 /* Something was decided by the value being there: if nothing else comes to be known about it, that is a fact of its own. */
 fg_flow fg_rely_on(fg_trace *t, fg_value *v);
 fg_flow fg_guard_const(fg_trace *t, fg_value *v); /* v becomes a constant: value or identity fact */

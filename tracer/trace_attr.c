@@ -569,7 +569,7 @@ fg_flow fg_attr_load(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
 static fg_flow emit_store(fg_trace *t, fg_value *o, PyObject *name, fg_value *v)
 {
     fg_reg regs[2];
-    FG_SET(t, o->is_mutated, 1);
+    FG_DO(fg_mutate(t, o));
     FG_DO(fg_materialise(t, v, &regs[0]));
     FG_DO(fg_materialise(t, o, &regs[1]));
     return fg_emit(t, FG_STEP_STORE_ATTR, FG_SF_EFFECT, 0, name, NULL, regs, 2, NULL);
@@ -640,7 +640,7 @@ fg_flow fg_attr_store(fg_trace *t, fg_value *o, PyObject *name, fg_value *v)
         FG_DO(module_dict(t, o, &dict));
         FG_DO(fg_drop_item(t, dict, name));
         FG_DO(fg_map_set(t, &dict->map, name, PyObject_Hash(name), v, 1));
-        FG_SET(t, dict->is_mutated, 1);
+        FG_DO(fg_mutate(t, dict));
         return emit_store(t, o, name, v);
     }
     fg_value *type, *found;
@@ -703,7 +703,7 @@ fg_flow fg_attr_delete(fg_trace *t, fg_value *o, PyObject *name)
     FG_DO(fg_drop_attr(t, o, name));
     if (!fg_is_virtual(o)) {
         fg_reg reg;
-        FG_SET(t, o->is_mutated, 1);
+        FG_DO(fg_mutate(t, o));
         FG_DO(fg_materialise(t, o, &reg));
         FG_DO(fg_emit(t, FG_STEP_DELETE_ATTR, FG_SF_EFFECT, 0, name, NULL, &reg, 1, NULL));
     }
@@ -739,7 +739,7 @@ fg_flow fg_global_store(fg_trace *t, fg_tframe *f, PyObject *name, fg_value *v)
             return fg_break(t, FG_BREAK_UNSUPPORTED_INSTRUCTION, "del of a global after the globals were listed");
     }
     FG_DO(fg_drop_item(t, globals, name));
-    FG_SET(t, globals->is_mutated, 1);
+    FG_DO(fg_mutate(t, globals));
     fg_reg regs[3];
     int32_t n = 0;
     if (v != NULL)

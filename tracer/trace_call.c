@@ -43,13 +43,15 @@ static fg_flow kwdefault_value(fg_trace *t, const fg_binding *b, PyObject *name,
             FG_DO(fg_dict_get(t, b->func->b, name, out));
         return FG_FLOW_OK;
     }
-    PyObject *dict = PyFunction_GET_KW_DEFAULTS(b->func->real), *real = NULL;
-    if (dict == NULL || (real = PyDict_GetItemWithError(dict, name)) == NULL)
-        return PyErr_Occurred() ? FG_FLOW_ERROR : FG_FLOW_OK;
-    fg_node node;
-    FG_DO(fg_source(t, FG_ACC_FUNC_KWDEFAULTS, b->node, NULL, 0, &node));
-    *out = fg_value_lazy(t, FG_ACC_DICT_ITEM, node, name, 0, real);
-    return *out ? FG_FLOW_OK : FG_FLOW_ERROR;
+    PyObject *dict = PyFunction_GET_KW_DEFAULTS(b->func->real);
+    if (dict == NULL)
+        return FG_FLOW_OK;
+    fg_value *defaults = fg_value_lazy(t, FG_ACC_FUNC_KWDEFAULTS, b->node, NULL, 0, dict);
+    if (defaults == NULL)
+        return FG_FLOW_ERROR;
+    FG_DO(fg_look(t, &defaults)); /* somebody may have written it */
+    return defaults->kind == FG_V_DICT ? fg_dict_get(t, defaults, name, out)
+                                       : fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "defaults in no plain dict");
 }
 
 static PyObject *local_name(PyCodeObject *code, int32_t i)

@@ -132,7 +132,7 @@ fg_flow fg_dict_set(fg_trace *t, fg_value *dict, fg_value *key, fg_value *v)
         return fg_break(t, FG_BREAK_TOO_LONG, "dict of more than 4096 items");
     FG_DO(fg_drop_item(t, dict, k));
     if (!fg_is_virtual(dict)) {
-        FG_SET(t, dict->is_mutated, 1);
+        FG_DO(fg_mutate(t, dict));
         FG_DO(emit_item(t, dict, FG_STEP_STORE_SUBSCR, key, v));
     }
     bool is_new = fg_map_find(&dict->map, k, hash) == NULL;
@@ -158,7 +158,7 @@ fg_flow fg_dict_delete(fg_trace *t, fg_value *dict, PyObject *key)
         fg_value *k = fg_value_const(t, key);
         if (k == NULL)
             return FG_FLOW_ERROR;
-        FG_SET(t, dict->is_mutated, 1);
+        FG_DO(fg_mutate(t, dict));
         FG_DO(emit_item(t, dict, FG_STEP_DELETE_SUBSCR, k, NULL));
     }
     return fg_map_remove(t, &dict->map, item);

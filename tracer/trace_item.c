@@ -197,7 +197,7 @@ fg_flow fg_list_changed(fg_trace *t, fg_value *list, const char *method, fg_valu
     fg_reg regs[8];
     if (name == NULL)
         return FG_FLOW_ERROR;
-    FG_SET(t, list->is_mutated, 1);
+    FG_DO(fg_mutate(t, list));
     FG_DO(fg_materialise(t, list, &regs[0]));
     for (int32_t i = 0; i < n; i++)
         FG_DO(fg_materialise(t, args[i], &regs[i + 1]));

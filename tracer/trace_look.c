@@ -9,6 +9,7 @@
 #include "tracer/trace.h"
 
 #include "guards/adaptor_torch_globals.h"
+#include "runtime/cpython/frame.h"
 #include "tracer/trace_python.h"
 #include <string.h>
 
@@ -91,6 +92,36 @@ static fg_flow ids_grow(fg_trace *t)
     return FG_FLOW_OK;
 }
 
+/* An object with attributes of its own; a module's are read through its dict, which is a value like any other. */
+static bool has_own_dict(const fg_value *v)
+{
+    return v->real != NULL && Py_TYPE(v->real) != &PyModule_Type && fg_type_has_instance_dict(Py_TYPE(v->real));
+}
+
+/* The overlays of an object and of the dict that holds its attributes know nothing of each other. */
+static fg_flow check_dict_alias(fg_trace *t, const fg_value *v, fg_vkind kind, bool is_written)
+{
+    bool is_dict = kind == FG_V_DICT;
+    PyObject *dict = is_dict ? v->real : kind == FG_V_OBJECT && has_own_dict(v) ? fg_instance_dict(v->real) : NULL;
+    for (int32_t i = 0; dict != NULL && i < t->n_tracked; i++) {
+        const fg_value *other = t->tracked[i];
+        if (other->kind != (is_dict ? FG_V_OBJECT : FG_V_DICT) || (!is_written && !other->is_mutated))
+            continue;
+        if (is_dict ? has_own_dict(other) && fg_instance_dict(other->real) == dict : other->real == dict)
+            return fg_break(t, FG_BREAK_ALIASING, "the __dict__ of a %s, written as a dict or as attributes",
+                            Py_TYPE(is_dict ? other->real : v->real)->tp_name);
+    }
+    return FG_FLOW_OK;
+}
+
+fg_flow fg_mutate(fg_trace *t, fg_value *v)
+{
+    if (!v->is_mutated)
+        FG_DO(check_dict_alias(t, v, (fg_vkind)v->kind, true));
+    FG_SET(t, v->is_mutated, 1);
+    return FG_FLOW_OK;
+}
+
 static fg_flow settle(fg_trace *t, fg_value **pv, fg_vkind kind)
 {
     fg_value *v = *pv;
@@ -108,6 +139,7 @@ static fg_flow settle(fg_trace *t, fg_value **pv, fg_vkind kind)
         *pv = known;
         return FG_FLOW_OK;
     }
+    FG_DO(check_dict_alias(t, v, kind, false));
     FG_DO(fg_log(t, &t->ids[at], sizeof t->ids[at]));
     t->ids[at] = (struct fg_id_slot){v->real, v};
     FG_SET(t, t->n_ids, t->n_ids + 1);
@@ -480,6 +512,25 @@ static fg_flow compilers_state(fg_trace *t)
     return fg_guard(t, FG_GUARD_CONST, node, none, 0, 0);
 }
 
+/* What was kept apart above is so in each call: written dicts from all objects, written objects from all dicts. */
+static fg_flow no_dict_aliases(fg_trace *t, fg_node *nodes)
+{
+    bool written[2] = {false, false};
+    size_t n[2] = {0, 0};
+    for (int32_t i = 0; i < t->n_tracked; i++)
+        if (t->tracked[i]->is_mutated && (t->tracked[i]->kind == FG_V_DICT || t->tracked[i]->kind == FG_V_OBJECT))
+            written[t->tracked[i]->kind == FG_V_OBJECT] = true;
+    for (int32_t i = 0; i < t->n_tracked && (written[0] || written[1]); i++) {
+        fg_value *v = t->tracked[i];
+        bool is_object = v->kind == FG_V_OBJECT && has_own_dict(v);
+        if ((is_object || v->kind == FG_V_DICT) && (v->is_mutated || written[!is_object])) {
+            FG_DO(fg_node_of(t, v, &nodes[n[0] + n[1]]));
+            n[is_object]++;
+        }
+    }
+    return n[0] > 0 && n[1] > 0 ? relate(t, FG_GUARD_NO_DICT_OF, nodes, n[0] + n[1]) : FG_FLOW_OK;
+}
+
 fg_flow fg_finish_guards(fg_trace *t)
 {
     for (int32_t i = 0; i < t->n_found; i++)
@@ -492,6 +543,7 @@ fg_flow fg_finish_guards(fg_trace *t)
     fg_node *nodes = fg_arena_alloc(&t->arena, (size_t)(t->n_tracked + 1) * sizeof *nodes);
     if (nodes == NULL)
         return fg_nomem();
+    FG_DO(no_dict_aliases(t, nodes));
     for (int32_t i = 0; i < t->n_tracked; i++) {
         bool seen = false;
         for (int32_t k = 0; k < i && !seen; k++)

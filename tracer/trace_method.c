@@ -90,7 +90,7 @@ static fg_flow take_out(fg_trace *t, fg_value *self, const fg_call_args *a, fg_v
     bool is_own = is_own_kwargs(t, self);
     if (!is_own && fg_is_covered(t))
         return fg_break(t, FG_BREAK_MAY_RAISE_IN_TRY, "pop from a %s that another thread may change", self->type->tp_name);
-    FG_SET(t, self->is_mutated, 1);
+    FG_DO(fg_mutate(t, self));
     FG_DO(fg_materialise(t, self, &regs[0]));
     for (int32_t i = 0; i < a->n; i++)
         FG_DO(fg_materialise(t, a->v[i], &regs[i + 1]));

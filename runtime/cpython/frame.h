@@ -53,6 +53,8 @@ static inline int fg_thread_is_ordinary(size_t reserve)
 FG_BORROWED PyObject *fg_instance_attr(PyObject *object, PyObject *name);
 /* Number of instance attributes and the i-th one in insertion order (name, value borrowed); 0 past the end. For the tracer. */
 int fg_instance_attr_next(PyObject *object, Py_ssize_t *position, PyObject **name, PyObject **value);
+/* The dict that is the object's attributes, NULL while it has none. Never materialises one. */
+FG_BORROWED PyObject *fg_instance_dict(PyObject *object);
 /* 1 if the type keeps instance attributes in a dict or inline values. */
 int fg_type_has_instance_dict(PyTypeObject *type);
 

@@ -106,6 +106,13 @@ static PyDictValues *find_storage(PyObject *object, PyObject **dict)
     return NULL;
 }
 
+PyObject *fg_instance_dict(PyObject *object)
+{
+    PyObject *dict;
+    (void)find_storage(object, &dict);
+    return dict;
+}
+
 PyObject *fg_instance_attr(PyObject *object, PyObject *name)
 {
     PyObject *dict;
