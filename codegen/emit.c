@@ -156,7 +156,8 @@ fg_status fg_emit_target(const fg_emit_input *input, PyCodeObject **out, uint8_t
     e.where = &ir->root->instrs[ir->start_pc >= 0 ? ir->start_pc : 0];
     if (is_host && PyTuple_GET_SIZE(e.freevars) > 0)
         FG_TRY(fg_emit_op(&e, FG_OP_COPY_FREE_VARS, (int32_t)PyTuple_GET_SIZE(e.freevars), NULL));
-    FG_TRY(fg_emit_op(&e, FG_OP_RESUME, 0, NULL));
+    /* a frame that runs already may have handlers for signals: they are not looked for here */
+    FG_TRY(fg_emit_op(&e, FG_OP_RESUME, ir->start_pc >= 0 || ir->is_continued ? 2 : 0, NULL));
     FG_TRY(fg_emit_steps(&e));
     if (!ir->exit.is_break)
         FG_TRY(emit_return(&e));

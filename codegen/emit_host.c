@@ -4,7 +4,7 @@
  *     locals := values, stack := values, temporaries deleted
  *     jump ──► body: the user's instructions that can be reached from the break, with the user's handlers
  *                  …  breaking instruction (runs natively, in a real frame of the user's function)
- *                  ── resume stub: r = segment(); r is None → just go on ──►  out: (id, payload) = r
+ *                  ── resume stub: r = ~segment; r is None → just go on ──►  out: (id, payload) = r
  *                  …                                                              id 0: return payload
  *                                                                                 id i+1: stack := payload, jump to instruction i
  *                                                                                 else: return chain(id, payload)
@@ -13,6 +13,8 @@
  *  1. A stub stands on the edge from an instruction that may break to the next one, never inside an exception handler, and has no handler of its own.
  *  2. Every instruction that may run Python has an arm in the dispatch, so that a segment can end there; what has none goes through the chain.
  *  4. The stack of the body holds values only, as segments read it and arms build it: no method pairs, no NULLs across a resume point.
+ *  5. Between the body and a segment nothing looks for signals or other asynchronous exceptions, for which the frame may have handlers: a segment is
+ *     called by an operator, and what comes up meanwhile comes up in the body, at the latest on the way back to it.
  *  3. The body keeps the user's order, so an edge that falls through does so here.
  */
 #include "codegen/emit_private.h"
@@ -32,6 +34,8 @@ typedef struct fg_host {
     int32_t *at;         /* where an instruction stands in the output, -1 */
     int32_t *arm;        /* where its arm stands, -1 */
     uint8_t *is_breaker; /* a resume stub follows it */
+    int32_t *handler_of; /* per handler of the user's: its place in the output */
+    int32_t body; /* where the body begins in the output */
     int32_t id_slot, payload_slot;
     int32_t strip_handler; /* of calls to segments and chains: takes this frame's entry out of the traceback */
     struct fg_patch {
@@ -201,6 +205,24 @@ static bool may_resume_at(const fg_host *h, int32_t pc)
 
 /* --- parts of the output */
 
+static int32_t handler_at(const fg_host *h, int32_t i)
+{
+    int32_t handler = h->root->instrs[i].handler;
+    return handler >= 0 ? h->handler_of[handler] : -1;
+}
+
+/* A jump back looks for signals, as if it were the instruction that it leads to. 3.11 asks for the handler of what stands before that one, so body
+ * instructions have their own handler there too. */
+static fg_status emit_jump_to(fg_host *h, int32_t i, int32_t *jump)
+{
+    h->e->where = &h->root->instrs[i];
+    h->e->handler = handler_at(h, i);
+    fg_status st = fg_emit_jump(h->e, FG_OP_JUMP, jump);
+    h->e->where = NULL;
+    h->e->handler = -1;
+    return st;
+}
+
 static fg_status emit_stub(fg_host *h, int32_t pc)
 {
     fg_emit_state *e = h->e;
@@ -216,13 +238,15 @@ static fg_status emit_stub(fg_host *h, int32_t pc)
     e->handler = -1;
     FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, segment));
     e->handler = h->strip_handler;
-    FG_TRY(fg_emit_op(e, FG_OP_CALL, 0, NULL));
+    FG_TRY(fg_emit_op(e, FG_OP_UNARY_INVERT, 0, NULL)); /* rule 5 */
     e->handler = -1;
     FG_TRY(fg_emit_op(e, FG_OP_COPY, 1, NULL));
     h->outs[h->n_outs].depth = depth;
     FG_TRY(fg_emit_jump(e, FG_OP_JUMP_IF_NOT_NONE, &h->outs[h->n_outs].from));
     h->n_outs++;
-    return fg_emit_op(e, FG_OP_POP_TOP, 0, NULL);
+    e->handler = handler_at(h, pc); /* what follows may be jumped back to */
+    FG_TRY(fg_emit_op(e, FG_OP_POP_TOP, 0, NULL));
+    e->handler = -1;
 fail:
     return st;
 }
@@ -316,7 +340,7 @@ static fg_status emit_dispatch(fg_host *h)
         FG_TRY(fg_emit_op(e, FG_OP_DELETE_FAST, h->id_slot, NULL));
         FG_TRY(fg_emit_op(e, FG_OP_DELETE_FAST, h->payload_slot, NULL));
         FG_TRY(fg_emit_op(e, FG_OP_UNPACK_SEQUENCE, h->root->instrs[i].depth, NULL));
-        FG_TRY(fg_emit_jump(e, FG_OP_JUMP, &jump));
+        FG_TRY(emit_jump_to(h, i, &jump));
         e->out[jump].target = h->at[i];
     }
     return FG_OK;
@@ -371,7 +395,7 @@ static fg_status emit_body(fg_host *h)
 {
     fg_emit_state *e = h->e;
     fg_status st;
-    int32_t n_stubs = 0, *handler_of = fg_arena_alloc(e->arena, (size_t)(h->root->n_handlers + 1) * sizeof *handler_of);
+    int32_t n_stubs = 0, *handler_of = h->handler_of = fg_arena_alloc(e->arena, (size_t)(h->root->n_handlers + 1) * sizeof *handler_of);
     fg_handler *handlers = fg_arena_alloc(e->arena, (size_t)(e->n_handlers + h->root->n_handlers + 2) * sizeof *handlers);
     if (handler_of == NULL || handlers == NULL)
         return FG_ERR_NOMEM;
@@ -389,11 +413,15 @@ static fg_status emit_body(fg_host *h)
         if (!h->reached[i])
             continue;
         const fg_instr *in = &h->root->instrs[i];
+        e->where = in;
+        e->handler = handler_at(h, i);
+        if (e->n_out == h->body)
+            e->out[e->n_out - 1].handler = e->handler; /* the jump into the body, which cannot raise */
+        else if (e->out[e->n_out - 1].handler != e->handler)
+            FG_TRY(fg_emit_op(e, FG_OP_NOP, 0, NULL));
         h->at[i] = e->n_out;
         if (in->op == FG_OP_CALLEE)
             continue; /* rule 4: the assembler finds a form of the call that needs no NULL below */
-        e->where = in;
-        e->handler = in->handler >= 0 ? handler_of[in->handler] : -1;
         if (h->root->instrs[fg_icode_group_end(h->root, i)].op == FG_OP_CALL_SUPER) {
             FG_TRY(emit_super(h, i));
             i = fg_icode_group_end(h->root, i);
@@ -425,7 +453,7 @@ static fg_status emit_body(fg_host *h)
             n_stubs++;
             e->out[p->from].target = e->n_out;
             FG_TRY(emit_stub(h, p->to_instr));
-            FG_TRY(fg_emit_jump(e, FG_OP_JUMP, &jump));
+            FG_TRY(emit_jump_to(h, p->to_instr, &jump));
             e->out[jump].target = h->at[p->to_instr];
         }
     }
@@ -498,6 +526,7 @@ fg_status fg_emit_host(fg_emit_state *e)
         }
     int32_t enter;
     FG_TRY(fg_emit_jump(e, FG_OP_JUMP, &enter));
+    h.body = e->n_out;
     FG_TRY(emit_body(&h));
     e->out[enter].target = h.at[e->ir->exit.pc];
     if (h.n_outs > 0) {

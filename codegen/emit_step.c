@@ -1,6 +1,7 @@
 /* Steps to instructions: operands, one case per step, temporaries, and the handlers that complete tracebacks of inlined calls. */
 #include "codegen/emit_private.h"
 
+#include "codegen/steady_call.h"
 #include "codegen/traceback.h"
 #include <string.h>
 
@@ -216,10 +217,38 @@ static fg_status place(fg_emit_state *e, const fg_step *s)
     return site_handler(e, s->site, &e->handler);
 }
 
+/* A call where a handler of the user's would have to see what comes up asynchronously (steady_call.h). */
+static fg_status emit_steady_call(fg_emit_state *e, const fg_step *s)
+{
+    fg_status st;
+    bool is_method = s->op == FG_STEP_CALL_METHOD, is_graph = s->op == FG_STEP_GRAPH;
+    PyObject *kwnames = s->kwnames != NULL && PyTuple_GET_SIZE(s->kwnames) > 0 ? s->kwnames : NULL;
+    PyObject *caller = fg_emit_own(e, fg_steady_caller(kwnames));
+    if (caller == NULL)
+        return FG_ERR_PYTHON;
+    FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, caller));
+    if (is_graph)
+        FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, e->input->graphs[s->arg]));
+    else
+        FG_TRY(fg_emit_load(e, s->args[0]));
+    FG_TRY(place(e, s));
+    if (is_method)
+        FG_TRY(fg_emit_op(e, FG_OP_LOAD_ATTR, 0, s->name));
+    FG_TRY(load_all(e, is_graph ? s->args : s->args + 1, is_graph ? s->n_args : s->n_args - 1));
+    FG_TRY(place(e, s));
+    FG_TRY(fg_emit_op(e, FG_OP_BUILD_TUPLE, s->n_args + is_graph, NULL));
+    FG_TRY(fg_emit_op(e, FG_OP_BINARY_SUBSCR, 0, NULL));
+    return is_graph ? fg_emit_op(e, FG_OP_UNPACK_SEQUENCE, s->n_results, NULL) : FG_OK;
+fail:
+    return st;
+}
+
 static fg_status emit_step(fg_emit_state *e, int32_t at)
 {
     fg_status st;
     const fg_step *s = &e->ir->steps[at];
+    if ((s->flags & FG_SF_COVERED) && (s->op == FG_STEP_CALL || s->op == FG_STEP_CALL_METHOD || s->op == FG_STEP_GRAPH))
+        return emit_steady_call(e, s);
     if (s->op != FG_STEP_MAKE_FUNCTION && s->op != FG_STEP_CALL_METHOD && s->op != FG_STEP_GRAPH)
         FG_TRY(load_all(e, s->args, s->n_args));
     FG_TRY(place(e, s));

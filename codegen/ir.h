@@ -38,10 +38,11 @@ typedef enum fg_step_op {
 } fg_step_op;
 
 enum {
-    FG_SF_GRAPH = 1,  /* a tensor operation: belongs into the graph */
-    FG_SF_EFFECT = 2, /* visible outside even if its result is not used */
-    FG_SF_RAISES = 4, /* may raise */
-    FG_SF_CHECKED = 8 /* a graph step whose metadata was inferred without an error */
+    FG_SF_GRAPH = 1,    /* a tensor operation: belongs into the graph */
+    FG_SF_EFFECT = 2,   /* visible outside even if its result is not used */
+    FG_SF_RAISES = 4,   /* may raise */
+    FG_SF_COVERED = 16, /* a handler of the user's covers it: nothing asynchronous may come up here */
+    FG_SF_CHECKED = 8   /* a graph step whose metadata was inferred without an error */
 };
 
 typedef struct fg_step {
@@ -80,6 +81,7 @@ typedef struct fg_ir {
     fg_arena *arena;
     const fg_icode *root;
     int32_t start_pc; /* -1: the whole function; else a segment that resumes here */
+    uint8_t is_continued; /* the user's frame runs already: nothing asynchronous may come up before it is restored */
     fg_ir_reg *regs;
     int32_t n_regs, cap_regs;
     fg_step *steps;

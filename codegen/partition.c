@@ -160,8 +160,11 @@ static fg_status flush(fg_schedule *s)
         if (failed)
             return FG_ERR_PYTHON;
         fg_step *step = &s->out[s->n_out];
+        int covered = 0;
+        for (int32_t i = 0; i < s->n_group; i++)
+            covered |= ir->steps[s->group[i]].flags & FG_SF_COVERED;
         *step = (fg_step){.op = FG_STEP_GRAPH,
-                          .flags = FG_SF_EFFECT | FG_SF_RAISES,
+                          .flags = (uint8_t)(FG_SF_EFFECT | FG_SF_RAISES | covered),
                           .arg = s->n_calls++,
                           .n_args = b.n_inputs,
                           .n_results = n_outputs,

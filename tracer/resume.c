@@ -139,8 +139,7 @@ static fg_status segment_site(fg_resume_table *table, int32_t pc, int32_t depth,
 /* --- Segment */
 
 typedef struct fg_segment {
-    PyObject_HEAD vectorcallfunc vectorcall;
-    fg_resume_table *table; /* counted */
+    PyObject_HEAD fg_resume_table *table; /* counted */
     fg_site_owner owner;
     int32_t pc, depth, n_slots, host_slots;
     int16_t *slot_map;
@@ -160,14 +159,12 @@ static PyObject *apply_break(fg_segment *self, fg_frame *frame, PyObject *result
     return pair;
 }
 
-static PyObject *segment_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+/* ~segment: an operator, so that the interpreter does not look for signals behind it (emit_host.c, rule 5). */
+static PyObject *segment_invert(PyObject *object)
 {
-    fg_segment *self = (fg_segment *)callable;
+    fg_segment *self = (fg_segment *)object;
     fg_frame *frame = fg_frame_current();
     PyObject *func = frame ? fg_frame_func(frame) : NULL, *few[SMALL_STACK], **slots = few, *result = NULL;
-    (void)args;
-    (void)nargsf;
-    (void)kwnames;
     if (self->table->code == NULL || self->owner.site == NULL || self->owner.site->never || fg_hook.plain || func == NULL ||
         !PyFunction_Check(func) || fg_stack_left() < STACK_ROOM || (fg_thread_traced() && !fg_hook.compile_under_tracing))
         Py_RETURN_NONE;
@@ -185,6 +182,12 @@ static PyObject *segment_call(PyObject *callable, PyObject *const *args, size_t 
     fg_outcome outcome = fg_site_dispatch(&self->owner, &view, &result);
     if (slots != few)
         fg_free(slots);
+    if (outcome == FG_OUTCOME_ERROR && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
+        /* It came up while the package's own code ran. Nothing of the segment has happened: it waits for the frame, which may have a handler. */
+        PyErr_Clear();
+        PyThreadState_SetAsyncExc(PyThread_get_thread_ident(), PyExc_KeyboardInterrupt);
+        outcome = FG_OUTCOME_PLAIN;
+    }
     if (outcome == FG_OUTCOME_PLAIN) {
         result = Py_NewRef(Py_None);
     } else if (outcome == FG_OUTCOME_HIT && result != NULL) {
@@ -198,6 +201,8 @@ static PyObject *segment_call(PyObject *callable, PyObject *const *args, size_t 
     Py_DECREF(self);
     return result;
 }
+
+static PyNumberMethods segment_as_number = {.nb_invert = segment_invert};
 
 static void segment_dealloc(PyObject *object)
 {
@@ -225,9 +230,8 @@ static PyTypeObject segment_type = {
     .tp_basicsize = sizeof(fg_segment),
     .tp_dealloc = segment_dealloc,
     .tp_repr = segment_repr,
-    .tp_vectorcall_offset = offsetof(fg_segment, vectorcall),
-    .tp_call = PyVectorcall_Call,
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_as_number = &segment_as_number,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .tp_traverse = segment_traverse,
 };
 
@@ -244,7 +248,6 @@ static PyObject *segment_new(void *context, int32_t pc, int32_t depth, const int
     fg_segment *self = PyObject_GC_New(fg_segment, &segment_type);
     if (self == NULL)
         return NULL;
-    self->vectorcall = segment_call;
     self->table = NULL;
     fg_site_owner_init(&self->owner, (PyObject *)self);
     self->owner.shared = 1;

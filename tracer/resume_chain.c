@@ -33,7 +33,7 @@ static fg_status take_values(fg_ir *ir, const uint8_t *bound, int32_t n_slots, i
     fg_step *empty = fg_ir_step_add(ir, FG_STEP_CALL_METHOD, &list, 1, 1);
     if (empty == NULL)
         return FG_ERR_NOMEM;
-    empty->flags = FG_SF_EFFECT;
+    empty->flags = FG_SF_EFFECT | FG_SF_COVERED;
     empty->name = clear;
     for (int32_t i = 0; i < n_slots + depth; i++)
         if (i >= n_slots)
@@ -52,7 +52,7 @@ static fg_status build(fg_resume_table *table, PyCodeObject *users, int32_t pc, 
     fg_arena_init(&arena);
     fg_status st;
     FG_TRY(fg_decode(users, &icode));
-    fg_ir ir = {.arena = &arena, .root = icode, .start_pc = -1};
+    fg_ir ir = {.arena = &arena, .root = icode, .start_pc = -1, .is_continued = 1};
     ir.exit = (fg_ir_exit){.is_break = 1, .value = FG_REG_NONE, .pc = pc, .depth = depth};
     ir.exit.slots = fg_arena_alloc(&arena, (size_t)(n_slots + 1) * sizeof(fg_reg));
     ir.exit.stack = fg_arena_alloc(&arena, (size_t)(depth + 1) * sizeof(fg_reg));

@@ -5,6 +5,7 @@
  *  2. What may push a frame (calls, properties, operators of classes) leaves pc where it is; the return advances it and pushes the result.
  *  3. No case knows a CPython version.
  */
+#include "runtime/cpython/frame.h"
 #include "tracer/trace_python.h"
 
 #include <string.h>
@@ -782,9 +783,9 @@ fg_flow fg_trace_run(fg_trace *t, bool *returned, fg_value **result)
             t->n_log = 0; /* nothing is ever taken back beyond the root instruction */
             mark = fg_trace_mark_get(t);
         }
-        if ((--t->budget & 1023) == 0 && PyErr_CheckSignals() < 0)
-            return FG_FLOW_ERROR;
-        if (t->budget < 0)
+        if ((--t->budget & 1023) == 0 && fg_signal_is_pending())
+            flow = fg_break(t, FG_BREAK_RAISES, "a signal waits for its handler"); /* which is the user's, in a frame of theirs */
+        else if (t->budget < 0)
             flow = fg_break(t, FG_BREAK_TOO_LONG, "the instruction budget of one trace is used up");
         else
             flow = step(t, returned, result);

@@ -43,7 +43,7 @@ fg_flow fg_emit(fg_trace *t, fg_step_op op, int flags, int arg, PyObject *name, 
         return fg_nomem();
     if (t->ir.n_steps > 200000)
         return fg_break(t, FG_BREAK_TOO_LONG, "more than 200000 steps");
-    step->flags = (uint8_t)flags;
+    step->flags = (uint8_t)(flags | (fg_is_covered(t) ? FG_SF_COVERED : 0));
     step->arg = arg;
     step->name = name;
     step->kwnames = kwnames;

@@ -23,6 +23,9 @@ int fg_frame_line(fg_frame *frame);
 /* 1 if this thread is being traced or profiled (settrace, setprofile), so that the user's own code should run. */
 int fg_thread_traced(void);
 
+/* 1 if something asynchronous (a signal, an exception set from outside) waits for this thread to run Python code. */
+int fg_signal_is_pending(void);
+
 /* Bytes of C stack left to this thread before the guard zone; measured from the thread's own bounds. */
 size_t fg_stack_left(void);
 /* 1 on a thread that was made with a small stack, while a plain call still fits: nothing is compiled there, but that is no reason to fail. */

@@ -7,6 +7,8 @@
 #include "runtime/cpython/frame.h"
 #include <frameobject.h>
 #include <internal/pycore_frame.h>
+#include <internal/pycore_pystate.h>
+#include <internal/pycore_runtime.h>
 #undef Py_BUILD_CORE
 #include <stddef.h>
 
@@ -52,6 +54,13 @@ void fg_frame_slot_set(fg_frame *frame, Py_ssize_t index, PyObject *value)
 int fg_frame_line(fg_frame *frame)
 {
     return PyCode_Addr2Line(real(frame)->f_code, _PyInterpreterFrame_LASTI(real(frame)) * (int)sizeof(_Py_CODEUNIT));
+}
+
+int fg_signal_is_pending(void)
+{
+    const PyThreadState *tstate = PyThreadState_Get();
+    return tstate->async_exc != NULL ||
+           (_Py_atomic_load_relaxed(&_PyRuntime.ceval.signals_pending) && PyThread_get_thread_ident() == _PyRuntime.main_thread);
 }
 
 int fg_thread_traced(void)

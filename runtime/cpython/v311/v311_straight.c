@@ -25,7 +25,7 @@
 static int is_straight(const fg_raw *raw, PyCodeObject *code)
 {
     switch (raw->op) {
-    case FG_RAW_RESUME: return raw->arg == 0;
+    case FG_RAW_RESUME: return raw->arg == 0 || raw->arg == 2;
     case FG_RAW_BINARY_OP: return raw->arg <= NB_INPLACE_XOR;
     case FG_RAW_COMPARE_OP: return raw->arg <= Py_GE;
     case FG_RAW_LOAD_CONST: return !PyCode_Check(PyTuple_GET_ITEM(code->co_consts, raw->arg));
