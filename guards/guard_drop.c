@@ -15,7 +15,9 @@
 
 enum { MAX_OBJECTS = 2000, MAX_DEPTH = 12 };
 
-static destructor class_dealloc; /* of every class that a class statement makes */
+static destructor class_dealloc;    /* of every class that a class statement makes */
+static destructor sequence_dealloc; /* of records such as sys.version_info and torch's pairs of results */
+static PyTypeObject *collections[2], *text_iterator;
 static PyObject *name_key;
 static Py_hash_t name_hash;
 
@@ -32,6 +34,21 @@ fg_status fg_drop_init(void)
         return FG_ERR_PYTHON;
     class_dealloc = ((PyTypeObject *)plain)->tp_dealloc;
     Py_DECREF(plain);
+    PyObject *record = PySys_GetObject("version_info"), *module = PyImport_ImportModule("_collections");
+    static const char *const names[] = {"deque", "defaultdict"};
+    if (record == NULL || module == NULL)
+        return FG_ERR_PYTHON;
+    sequence_dealloc = Py_TYPE(record)->tp_dealloc;
+    PyObject *text = PyUnicode_FromString("a"), *iterator = text != NULL ? PyObject_GetIter(text) : NULL;
+    Py_XDECREF(text);
+    if (iterator == NULL)
+        return FG_ERR_PYTHON;
+    text_iterator = Py_TYPE(iterator);
+    Py_DECREF(iterator);
+    for (int i = 0; i < 2; i++)
+        if ((collections[i] = (PyTypeObject *)PyObject_GetAttrString(module, names[i])) == NULL)
+            return FG_ERR_PYTHON;
+    Py_DECREF(module);
     if ((name_key = PyUnicode_InternFromString("__name__")) == NULL)
         return FG_ERR_PYTHON;
     name_hash = PyObject_Hash(name_key);
@@ -181,6 +198,37 @@ static int is_torch_tensor(PyTypeObject *type)
     return 1;
 }
 
+/* Builtin types whose end does nothing but give up what the collector's walk shows. */
+static int is_plain_holder(const PyTypeObject *type)
+{
+    static PyTypeObject *const known[] = {
+        &PyListIter_Type,      &PyTupleIter_Type, &PySetIter_Type,    &PyDictIterKey_Type, &PyDictIterItem_Type, &PyEnum_Type,
+        &PyDictIterValue_Type, &PyZip_Type,       &PyMap_Type,        &PyFilter_Type,      &PyReversed_Type,     &PyDictKeys_Type,
+        &PyDictValues_Type,    &PyDictItems_Type, &PyDictProxy_Type,  &PyUnicodeIter_Type, &PyStaticMethod_Type, &PyClassMethod_Type,
+        &PyProperty_Type,      &PySuper_Type,     &PyListRevIter_Type};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (type == known[i])
+            return 1;
+    return type == text_iterator || type == collections[0] || type == collections[1] || type->tp_dealloc == sequence_dealloc ||
+           type->tp_dealloc == PyTuple_Type.tp_dealloc;
+}
+
+typedef struct walk_state {
+    int depth, *left;
+} walk_state;
+
+static int visit_part(PyObject *part, void *state)
+{
+    const walk_state *w = state;
+    return --*w->left < 0 || !maybe(part, w->depth, w->left);
+}
+
+static int walk_holder(PyObject *o, int depth, int *left)
+{
+    walk_state w = {depth, left};
+    return Py_TYPE(o)->tp_traverse != NULL && Py_TYPE(o)->tp_traverse(o, visit_part, &w) == 0;
+}
+
 static int walk(PyObject *o, int depth, int *left)
 {
     PyTypeObject *type = Py_TYPE(o);
@@ -218,6 +266,8 @@ static int walk(PyObject *o, int depth, int *left)
         return walk_instance(o, depth, left);
     if (type->tp_finalize != NULL || type->tp_del != NULL)
         return 0;
+    if (is_plain_holder(type))
+        return walk_holder(o, depth, left);
     if (type->tp_flags & Py_TPFLAGS_HEAPTYPE)
         return is_torch_tensor(type) && walk_attributes(o, depth, left);
     /* what the collector need not see holds no objects that could reach a user's, but for records of NumPy */

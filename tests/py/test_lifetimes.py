@@ -1,7 +1,10 @@
 """Objects end where they end in plain Python: finalizers see what had happened before, and what they change is what is read afterwards."""
 
+import collections
 import gc
+import os
 import re
+import sys
 import weakref
 
 import numpy as np
@@ -313,7 +316,11 @@ def owner_of(v):
 LOUD = Loud()
 QUIET_VALUES = [None, 1, "a", 2.5, [1, [2]], (1, "a"), {"a": [1]}, {1, 2}, Plain(), owner_of([1]), thin(3), Loud, np.ones(3), np.ones((3, 3))[1:], np.float32(1), Child(Child(None)),
                 test_nonlocal, lambda a=1: a, np, len, [].append, type("T", (tuple,), {})((1, 2)), type("I", (int,), {})(3)]
-LOUD_VALUES = [LOUD, [LOUD], (1, LOUD), {"a": LOUD}, {LOUD: 1}, {LOUD}, owner_of(LOUD), thin(LOUD), Child(LOUD), lambda a=LOUD: a, [[[[LOUD]]]], iter([1]), (i for i in "a"),
+QUIET_VALUES += [iter([1]), iter((1, [2])), enumerate("ab"), zip([1], "a"), map(len, ["a"]), {1: 2}.keys(), iter({1: 2}.items()), collections.deque([1, [2]]),
+                 collections.defaultdict(list, a=[1]), sys.version_info, reversed([1, 2]), filter(None, [1]), iter({1})]
+LOUD_VALUES = [LOUD, [LOUD], (1, LOUD), {"a": LOUD}, {LOUD: 1}, {LOUD}, owner_of(LOUD), thin(LOUD), Child(LOUD), lambda a=LOUD: a, [[[[LOUD]]]], iter([LOUD]), enumerate([LOUD]), zip([1], [LOUD]),
+               map(lambda a, b=LOUD: a, [1]), {1: LOUD}.values(), collections.deque([LOUD]), collections.defaultdict(list, a=LOUD), collections.defaultdict(lambda a=LOUD: a),
+               memoryview(b"ab"), open(os.devnull), (i for i in "a"),
                np.array([LOUD], dtype=object), memoryview(b"a"), type("T", (tuple,), {})((1, LOUD)), type("S", (list,), {})([LOUD]), [0] * 100000]
 
 
