@@ -1,7 +1,7 @@
 /* What dies with an object.
  *
  * Rules for a row: the type is exact, its deallocation is known to do nothing but give up the parts that are walked here. Weak references are looked
- * for before any row: their callbacks are the user's.
+ * for before any row: their callbacks are the user's. One without a callback tells nobody, and no trace follows one.
  *
  * Classes never die of a lost reference (each is in its own MRO), and a module or its dict lives while sys.modules has it.
  */
@@ -11,6 +11,7 @@
 #include "guards/adaptor_torch.h"
 #include "runtime/cpython/dict.h"
 #include "runtime/cpython/frame.h"
+#include <string.h>
 #include <structmember.h>
 
 enum { MAX_OBJECTS = 2000, MAX_DEPTH = 12 };
@@ -110,6 +111,24 @@ static int is_module_dict(PyObject *dict)
            PyModule_GetDict(module) == dict;
 }
 
+/* torch notes tensors in weak dicts of its own while it infers and compiles: what takes them out again is nothing to the user. */
+static int is_torch_callback(PyObject *callback)
+{
+    PyObject *name;
+    return PyFunction_Check(callback) && is_module_dict(((PyFunctionObject *)callback)->func_globals) &&
+           fg_dict_find(((PyFunctionObject *)callback)->func_globals, name_key, name_hash, &name) == FG_FIND_FOUND &&
+           PyUnicode_GET_LENGTH(name) > 6 && PyUnicode_KIND(name) == PyUnicode_1BYTE_KIND && memcmp(PyUnicode_DATA(name), "torch.", 6) == 0;
+}
+
+/* Somebody is called when the object is gone. */
+static int is_watched(const PyObject *list)
+{
+    for (const PyWeakReference *ref = (const PyWeakReference *)list; ref != NULL; ref = ref->wr_next)
+        if (ref->wr_callback != NULL && !is_torch_callback(ref->wr_callback))
+            return 1;
+    return 0;
+}
+
 /* A namespace with a function of its own keeps itself alive, like the dict of a module. */
 static int is_lasting(PyObject *globals)
 {
@@ -147,8 +166,8 @@ static int walk_array(PyObject *o, int depth, int *left)
 {
     const PyArrayObject_fields *array = (const PyArrayObject_fields *)o;
     int number = array->descr->type_num;
-    return array->weakreflist == NULL && (unsigned)number < FG_NUMPY_N_TYPES && number != NPY_OBJECT && fg_numpy_descrs[number] != NULL &&
-           maybe(array->base, depth, left);
+    return !is_watched(array->weakreflist) && (unsigned)number < FG_NUMPY_N_TYPES && number != NPY_OBJECT &&
+           fg_numpy_descrs[number] != NULL && maybe(array->base, depth, left);
 }
 
 static int walk_attributes(PyObject *o, int depth, int *left)
@@ -163,13 +182,31 @@ static int walk_attributes(PyObject *o, int depth, int *left)
     return 1;
 }
 
+/* A tensor's memory and history are the library's own. */
+static int is_torch_base(PyTypeObject *type)
+{
+    static PyTypeObject *known; /* a static type of torch's */
+    if (type == known)
+        return 1;
+    if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) || !fg_torch_type_is_family(type))
+        return 0;
+    known = type;
+    return 1;
+}
+
+/* Made by a class statement; torch gives its classes another deallocation in some versions. */
+static int is_class(PyTypeObject *type)
+{
+    return type->tp_dealloc == class_dealloc || ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) && fg_torch_type_is_family(type));
+}
+
 /* An instance of a class made by a class statement: its attributes, its slots, and what its builtin base keeps. */
 static int walk_instance(PyObject *o, int depth, int *left)
 {
     PyTypeObject *type = Py_TYPE(o);
     if (type->tp_finalize != NULL || type->tp_del != NULL || !walk_attributes(o, depth, left))
         return 0;
-    for (; type->tp_dealloc == class_dealloc; type = type->tp_base) {
+    for (; is_class(type); type = type->tp_base) {
         const PyMemberDef *member = (const PyMemberDef *)((const char *)type + Py_TYPE(type)->tp_basicsize);
         for (Py_ssize_t i = 0; i < Py_SIZE(type); i++, member++)
             if (member->type == T_OBJECT_EX && !(member->flags & READONLY) &&
@@ -184,18 +221,7 @@ static int walk_instance(PyObject *o, int depth, int *left)
         return walk_items(((PyListObject *)o)->ob_item, Py_SIZE(o), depth, left);
     if (type == &PyTuple_Type)
         return walk_items(((PyTupleObject *)o)->ob_item, Py_SIZE(o), depth, left);
-    return type == &PySet_Type || type == &PyFrozenSet_Type ? walk_set(o, depth, left) : 0;
-}
-
-/* A tensor's memory and history are the library's own. */
-static int is_torch_tensor(PyTypeObject *type)
-{
-    if (!fg_torch_type_is_family(type))
-        return 0;
-    for (const PyTypeObject *base = type; base->tp_flags & Py_TPFLAGS_HEAPTYPE; base = base->tp_base)
-        if (Py_SIZE(base) != 0)
-            return 0;
-    return 1;
+    return type == &PySet_Type || type == &PyFrozenSet_Type ? walk_set(o, depth, left) : is_torch_base(type);
 }
 
 /* Builtin types whose end does nothing but give up what the collector's walk shows. */
@@ -238,7 +264,7 @@ static int walk(PyObject *o, int depth, int *left)
         return 0;
     if (type == fg_numpy_array_type)
         return walk_array(o, depth, left);
-    if (type->tp_weaklistoffset > 0 && *(PyObject **)((char *)o + type->tp_weaklistoffset) != NULL)
+    if (type->tp_weaklistoffset > 0 && is_watched(*(PyObject **)((char *)o + type->tp_weaklistoffset)))
         return PyModule_Check(o) && is_module_dict(PyModule_GetDict(o));
     if (type == &PyList_Type)
         return walk_items(((PyListObject *)o)->ob_item, Py_SIZE(o), depth, left);
@@ -262,16 +288,14 @@ static int walk(PyObject *o, int depth, int *left)
         return walk_function(o, depth, left);
     if (PyModule_Check(o))
         return is_module_dict(PyModule_GetDict(o));
-    if (type->tp_dealloc == class_dealloc)
+    if (is_class(type))
         return walk_instance(o, depth, left);
     if (type->tp_finalize != NULL || type->tp_del != NULL)
         return 0;
     if (is_plain_holder(type))
         return walk_holder(o, depth, left);
-    if (type->tp_flags & Py_TPFLAGS_HEAPTYPE)
-        return is_torch_tensor(type) && walk_attributes(o, depth, left);
     /* what the collector need not see holds no objects that could reach a user's, but for records of NumPy */
-    return !(type->tp_flags & Py_TPFLAGS_HAVE_GC) && Py_TYPE(type) == &PyType_Type &&
+    return !(type->tp_flags & (Py_TPFLAGS_HEAPTYPE | Py_TPFLAGS_HAVE_GC)) && Py_TYPE(type) == &PyType_Type &&
            !(fg_numpy_array_type != NULL && PyType_IsSubtype(type, &PyVoidArrType_Type));
 }
 

@@ -56,6 +56,12 @@ def finalized(o):
         LOG.append("finalized")
     weakref.finalize(o, gone)
     return o
+NOTES = weakref.WeakValueDictionary()
+def noted(o):
+    global k
+    k += 1
+    NOTES[k] = o
+    return o
 def take(o):
     v = o.v
     o = None
@@ -78,6 +84,7 @@ GOING = {
     "weak reference": "watched(full(Box(), 1))",
     "weak reference to an array": "watched(np.ones(2))",
     "weakref.finalize": "finalized(Box())",
+    "in a weak dict": "noted(full(Box(), 1))",
     "under a view": "finalized(np.ones((4, 3)))[0]",
     "key": "{D(): 1}",
     "subclass of list": "type('L', (list,), {})([D()])",
@@ -141,7 +148,7 @@ def run(source, compiled):
 @pytest.mark.parametrize("what", GOING)
 def test_what_a_finalizer_changes_is_seen(what, way):
     make, body = WAYS[way]
-    source = f"{HEAD}\ndef make(): return {make}\ndef f(o):\n out = [k]\n {body}\n out.append(k)\n return out, k, list(LOG)\n"
+    source = f"{HEAD}\ndef make(): return {make}\ndef f(o):\n out = [k, len(NOTES)]\n {body}\n out.append((k, len(NOTES)))\n return out, k, list(LOG)\n"
     source = re.sub(r"\bV\b", lambda _: GOING[what], source)
     assert run(source, True) == run(source, False)
 
@@ -344,9 +351,49 @@ def test_watched_values_are_loud_and_absent_ones_are_not():
     for value in (Plain(), np.ones(3), {1}, Thin()):
         assert guard("drops_quietly", lo=0).check((value,))
         ref = weakref.ref(value)
-        assert not guard("drops_quietly", lo=0).check((value,)), ref
+        assert guard("drops_quietly", lo=0).check((value,)), ref
+        watched = weakref.ref(value, print)
+        assert not guard("drops_quietly", lo=0).check((value,)), watched
     assert guard("attr_drops_quietly", "v").check((Plain(),)) and guard("item_drops_quietly", "v").check(({},))
     assert not guard("item_drops_quietly", "v").check((Plain(),))
+
+
+def test_tensors():
+    torch = pytest.importorskip("torch")
+    tensor = torch.ones(3)
+    grown = torch.nn.Parameter(torch.ones(3)) * 2
+    for value in (tensor, torch.nn.Parameter(torch.ones(2)), grown, tensor.max(0), torch.stack([tensor, tensor]).max(0), tensor.shape, torch.float32, torch.device("cpu"), tensor[1:],
+                  torch.from_numpy(np.ones(2)), torch.ones(2).numpy()):
+        assert guard("drops_quietly", lo=0).check((value,)), value
+    tensor.note = LOUD
+    assert not guard("drops_quietly", lo=0).check((tensor,))
+    ref = weakref.ref(grown, print)
+    assert not guard("drops_quietly", lo=0).check((grown,)) and ref() is grown
+
+    class Own(torch.Tensor):
+        def __del__(self):
+            pass
+
+    assert not guard("drops_quietly", lo=0).check((torch.ones(2).as_subclass(Own),))
+
+
+@needs_engine
+def test_tensors_are_stored_and_replaced_in_one_version():
+    torch = pytest.importorskip("torch")
+
+    def f(o, x):
+        o.last = x * 2
+        o.cache["x"] = o.last
+        o.log[0] = x + 1
+        o.pair = (x, o.last)
+        return o.last
+
+    c = cap(f, fullgraph=True)
+    o = Plain()
+    o.cache, o.log = {}, [None]
+    for _ in range(4):
+        c(o, torch.ones(3))
+    assert entries(c) == 1
 
 
 def test_more_references_than_are_taken_away():
