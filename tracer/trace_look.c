@@ -102,10 +102,11 @@ static bool has_own_dict(const fg_value *v)
 static fg_flow check_dict_alias(fg_trace *t, const fg_value *v, fg_vkind kind, bool is_written)
 {
     bool is_dict = kind == FG_V_DICT;
-    PyObject *dict = is_dict ? v->real : kind == FG_V_OBJECT && has_own_dict(v) ? fg_instance_dict(v->real) : NULL;
+    PyObject *dict = is_dict ? v->real : (kind == FG_V_OBJECT || kind == FG_V_FUNC) && has_own_dict(v) ? fg_instance_dict(v->real) : NULL;
     for (int32_t i = 0; dict != NULL && i < t->n_tracked; i++) {
         const fg_value *other = t->tracked[i];
-        if (other->kind != (is_dict ? FG_V_OBJECT : FG_V_DICT) || (!is_written && !other->is_mutated))
+        bool is_owner = other->kind == FG_V_OBJECT || other->kind == FG_V_FUNC;
+        if (!(is_dict ? is_owner : other->kind == FG_V_DICT) || (!is_written && !other->is_mutated))
             continue;
         if (is_dict ? has_own_dict(other) && fg_instance_dict(other->real) == dict : other->real == dict)
             return fg_break(t, FG_BREAK_ALIASING, "the __dict__ of a %s, written as a dict or as attributes",
@@ -517,12 +518,14 @@ static fg_flow no_dict_aliases(fg_trace *t, fg_node *nodes)
 {
     bool written[2] = {false, false};
     size_t n[2] = {0, 0};
-    for (int32_t i = 0; i < t->n_tracked; i++)
-        if (t->tracked[i]->is_mutated && (t->tracked[i]->kind == FG_V_DICT || t->tracked[i]->kind == FG_V_OBJECT))
-            written[t->tracked[i]->kind == FG_V_OBJECT] = true;
+    for (int32_t i = 0; i < t->n_tracked; i++) {
+        const fg_value *v = t->tracked[i];
+        if (v->is_mutated && (v->kind == FG_V_DICT || v->kind == FG_V_OBJECT || v->kind == FG_V_FUNC))
+            written[v->kind != FG_V_DICT] = true;
+    }
     for (int32_t i = 0; i < t->n_tracked && (written[0] || written[1]); i++) {
         fg_value *v = t->tracked[i];
-        bool is_object = v->kind == FG_V_OBJECT && has_own_dict(v);
+        bool is_object = (v->kind == FG_V_OBJECT || (v->kind == FG_V_FUNC && (v->map.n > 0 || v->is_mutated))) && has_own_dict(v);
         if ((is_object || v->kind == FG_V_DICT) && (v->is_mutated || written[!is_object])) {
             FG_DO(fg_node_of(t, v, &nodes[n[0] + n[1]]));
             n[is_object]++;
