@@ -106,6 +106,7 @@ struct fg_value {
     PyTypeObject *type; /* exact type, or NULL if not known */
     PyObject *real;     /* the object at entry, the constant, or an example */
     PyObject *standin;  /* TENSOR: inferred example of its metadata */
+    uint8_t is_asked;   /* FUNC: attributes were read, which may lie in its __dict__ */
     uint32_t stamp;     /* fg_trace.held_stamp when the root frame had it */
     int32_t step;       /* TENSOR, SCALAR: the step that makes it, or -1 */
     fg_value **items;   /* list, tuple, set, slice parts, zip parts, snapshot */

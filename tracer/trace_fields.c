@@ -101,6 +101,7 @@ static fg_flow new_function(fg_trace *t, fg_value *f, PyObject *name, fg_value *
 fg_flow fg_function_attr(fg_trace *t, fg_value *f, PyObject *name, fg_value **out)
 {
     *out = NULL;
+    FG_SET(t, f->is_asked, 1);
     return f->node != FG_NODE_NONE ? existing_function(t, f, name, out) : new_function(t, f, name, out);
 }
 

@@ -525,7 +525,7 @@ static fg_flow no_dict_aliases(fg_trace *t, fg_node *nodes)
     }
     for (int32_t i = 0; i < t->n_tracked && (written[0] || written[1]); i++) {
         fg_value *v = t->tracked[i];
-        bool is_object = (v->kind == FG_V_OBJECT || (v->kind == FG_V_FUNC && (v->map.n > 0 || v->is_mutated))) && has_own_dict(v);
+        bool is_object = (v->kind == FG_V_OBJECT || (v->kind == FG_V_FUNC && (v->is_asked || v->is_mutated))) && has_own_dict(v);
         if ((is_object || v->kind == FG_V_DICT) && (v->is_mutated || written[!is_object])) {
             FG_DO(fg_node_of(t, v, &nodes[n[0] + n[1]]));
             n[is_object]++;

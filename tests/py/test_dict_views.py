@@ -306,6 +306,9 @@ def test_function_dict():
         return [f(vars(counts_on_function_target)) for _ in range(3)]
 
     assert results(cap(counts_on_function)) == results(counts_on_function)
+    c = cap(counts_on_function)
+    vars(counts_on_function_target)["calls"] = 7
+    assert c({"calls": 1}) == 7 and c({}) == 7 and c(vars(counts_on_function_target)) == 8
 
 
 def reads_proxy(proxy, o):
