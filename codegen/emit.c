@@ -139,17 +139,16 @@ fg_status fg_emit_target(const fg_emit_input *input, PyCodeObject **out, uint8_t
 {
     fg_status st = FG_ERR_NOMEM;
     fg_ir *ir = (fg_ir *)input->ir;
-    bool is_host = ir->exit.is_break && ir->start_pc < 0;
+    bool is_host;
     fg_emit_state e = {.input = input, .ir = ir, .arena = ir->arena, .n_inputs = ir->n_inputs, .handler = -1};
     e.is_dead = fg_arena_alloc(e.arena, (size_t)ir->n_steps + 1);
     e.is_inline = fg_arena_alloc(e.arena, (size_t)ir->n_steps + 1);
-    e.site_handler = fg_arena_alloc(e.arena, (size_t)(ir->n_sites + 1) * sizeof *e.site_handler);
     e.owned = PyList_New(0);
-    if (e.is_dead == NULL || e.is_inline == NULL || e.site_handler == NULL || e.owned == NULL)
+    if (e.is_dead == NULL || e.is_inline == NULL || e.owned == NULL)
         goto fail;
-    for (int32_t i = 0; i <= ir->n_sites; i++)
-        e.site_handler[i] = -1;
+    FG_TRY(fg_emit_catches_init(&e));
     FG_TRY(fg_emit_plan(&e));
+    is_host = ir->start_pc < 0 && (ir->exit.is_break || fg_emit_has_catches(&e));
     if (is_host)
         FG_TRY(fg_emit_host_locals(&e));
     e.temp_base = e.n_inputs + e.n_user_vars;
@@ -161,10 +160,10 @@ fg_status fg_emit_target(const fg_emit_input *input, PyCodeObject **out, uint8_t
     FG_TRY(fg_emit_steps(&e));
     if (!ir->exit.is_break)
         FG_TRY(emit_return(&e));
-    else if (is_host)
-        FG_TRY(fg_emit_host(&e));
-    else
+    else if (!is_host)
         FG_TRY(emit_segment_exit(&e));
+    if (is_host)
+        FG_TRY(fg_emit_host(&e));
     FG_TRY(fg_emit_handlers(&e));
     FG_TRY(assemble(&e, is_host, out));
 #ifdef FRAMEGATE_DEBUG

@@ -12,6 +12,8 @@
  * A segment reads and writes this frame's locals itself (segment.h). Rules:
  *  1. A stub stands on the edge from an instruction that may break to the next one, never inside an exception handler, and has no handler of its own.
  *  2. Every instruction that may run Python has an arm in the dispatch, so that a segment can end there; what has none goes through the chain.
+ *  6. Where steps are caught (emit_catch.c) the body also has the user's handlers, which are entered by raising; a trace that returns has a host for
+ *     those alone, without stubs.
  *  4. The stack of the body holds values only, as segments read it and arms build it: no method pairs, no NULLs across a resume point.
  *  5. Between the body and a segment nothing looks for signals or other asynchronous exceptions, for which the frame may have handlers: a segment is
  *     called by an operator, and what comes up meanwhile comes up in the body, at the latest on the way back to it.
@@ -113,13 +115,15 @@ static bool is_end(int op)
     return op == FG_OP_RETURN_VALUE || op == FG_OP_RAISE_VARARGS || op == FG_OP_RERAISE || op == FG_OP_JUMP;
 }
 
-static fg_status reach(fg_host *h, int32_t from)
+static fg_status reach(fg_host *h, int32_t from, int32_t exc_depth)
 {
     int32_t n = h->root->n_instrs, top = 0, *todo = fg_arena_alloc(h->e->arena, (size_t)(3 * n + 3) * sizeof *todo);
     if (todo == NULL)
         return FG_ERR_NOMEM;
+    if (h->reached[from])
+        return FG_OK;
     todo[top++] = from;
-    h->exc_depth[from] = 0;
+    h->exc_depth[from] = (int16_t)exc_depth;
     h->reached[from] = 1;
     while (top > 0) {
         int32_t i = todo[--top];
@@ -395,13 +399,14 @@ static fg_status emit_body(fg_host *h)
 {
     fg_emit_state *e = h->e;
     fg_status st;
-    int32_t n_stubs = 0, *handler_of = h->handler_of = fg_arena_alloc(e->arena, (size_t)(h->root->n_handlers + 1) * sizeof *handler_of);
+    int32_t n_stubs = 0, start = e->n_out, *handler_of = fg_arena_alloc(e->arena, (size_t)(h->root->n_handlers + 1) * sizeof *handler_of);
     fg_handler *handlers = fg_arena_alloc(e->arena, (size_t)(e->n_handlers + h->root->n_handlers + 2) * sizeof *handlers);
     if (handler_of == NULL || handlers == NULL)
         return FG_ERR_NOMEM;
     if (e->n_handlers)
         memcpy(handlers, e->handlers, (size_t)e->n_handlers * sizeof *handlers);
     e->handlers = handlers;
+    e->handler_of = h->handler_of = handler_of;
     for (int32_t i = 0; i < h->root->n_handlers; i++) {
         handler_of[i] = e->n_handlers;
         handlers[e->n_handlers++] = h->root->handlers[i];
@@ -415,7 +420,7 @@ static fg_status emit_body(fg_host *h)
         const fg_instr *in = &h->root->instrs[i];
         e->where = in;
         e->handler = handler_at(h, i);
-        if (e->n_out == h->body)
+        if (e->n_out == h->body && e->ir->exit.is_break)
             e->out[e->n_out - 1].handler = e->handler; /* the jump into the body, which cannot raise */
         else if (e->out[e->n_out - 1].handler != e->handler)
             FG_TRY(fg_emit_op(e, FG_OP_NOP, 0, NULL));
@@ -459,7 +464,7 @@ static fg_status emit_body(fg_host *h)
     }
     for (int32_t i = 0; i < h->root->n_handlers; i++) {
         int32_t to = h->at[h->root->handlers[i].target];
-        handlers[handler_of[i]].target = to >= 0 ? to : h->at[e->ir->exit.pc]; /* a handler nobody can reach */
+        handlers[handler_of[i]].target = to >= 0 ? to : start; /* a handler nobody can reach */
     }
     return FG_OK;
 fail:
@@ -497,6 +502,7 @@ fg_status fg_emit_host(fg_emit_state *e)
 {
     fg_status st = FG_ERR_NOMEM;
     const fg_icode *root = e->ir->root;
+    const bool is_break = e->ir->exit.is_break;
     size_t n = (size_t)root->n_instrs + 1;
     fg_host h = {.e = e, .root = root};
     h.reached = fg_arena_alloc(e->arena, n);
@@ -511,29 +517,37 @@ fg_status fg_emit_host(fg_emit_state *e)
         h.at[i] = -1;
     int32_t n_steps_temps = e->n_temps;
     e->where = &root->instrs[e->ir->exit.pc];
-    e->n_free = 0; /* two more temporaries, told apart from those of the steps */
+    e->n_free = 0; /* three more temporaries, told apart from those of the steps */
     FG_TRY(fg_emit_temp(e, &h.id_slot));
     FG_TRY(fg_emit_temp(e, &h.payload_slot));
-    e->temp_live[n_steps_temps] = e->temp_live[n_steps_temps + 1] = 0;
+    FG_TRY(fg_emit_temp(e, &e->exc_slot));
+    e->temp_live[n_steps_temps] = e->temp_live[n_steps_temps + 1] = e->temp_live[n_steps_temps + 2] = 0;
     finish_slot_map(e);
-    FG_TRY(restore_frame(e));
-    FG_TRY(reach(&h, e->ir->exit.pc));
+    if (is_break) {
+        FG_TRY(restore_frame(e));
+        FG_TRY(reach(&h, e->ir->exit.pc, 0));
+    }
+    for (int32_t i = 0; i < e->n_blocks; i++)
+        if (e->blocks[i].caught >= 0)
+            FG_TRY(reach(&h, root->handlers[root->instrs[e->ir->catches[e->blocks[i].caught].pc].handler].target, 1));
     int32_t calls = 0;
-    for (int32_t i = 0; i < root->n_instrs; i++)
+    for (int32_t i = 0; i < root->n_instrs && is_break; i++)
         if (h.reached[i] && h.exc_depth[i] == 0 && may_break(&h, i)) {
             int32_t at = fg_icode_group_end(root, i); /* the stub stands behind the call */
             h.is_breaker[at] = i == e->ir->exit.pc || is_known_break(&h, i) || (is_call(&root->instrs[at]) && calls++ < MAX_STUBS / 2);
         }
-    int32_t enter;
-    FG_TRY(fg_emit_jump(e, FG_OP_JUMP, &enter));
+    int32_t enter = -1;
+    if (is_break)
+        FG_TRY(fg_emit_jump(e, FG_OP_JUMP, &enter));
     h.body = e->n_out;
     FG_TRY(emit_body(&h));
-    e->out[enter].target = h.at[e->ir->exit.pc];
+    if (is_break)
+        e->out[enter].target = h.at[e->ir->exit.pc];
     if (h.n_outs > 0) {
         FG_TRY(emit_outs(&h));
         FG_TRY(emit_dispatch(&h));
     } else {
-        e->handlers[h.strip_handler].target = h.at[e->ir->exit.pc]; /* nobody's */
+        e->handlers[h.strip_handler].target = h.body; /* nobody's */
     }
     e->handler = -1;
     return FG_OK;

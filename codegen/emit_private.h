@@ -25,8 +25,21 @@ typedef struct fg_emit_state {
     int32_t temp_base;   /* slot of the first */
     int32_t *free_temps; /* stack of free temporaries */
     int32_t n_free, cap_temps;
-    uint8_t *temp_live;    /* per temporary: holds something */
-    int32_t *site_handler; /* per site: handler index, or -1 */
+    uint8_t *temp_live; /* per temporary: holds something */
+    struct fg_emit_block {
+        int32_t site, caught; /* what it is for: an inlined call whose traceback it completes, a catch; -1: none */
+        int32_t handler;
+        int32_t next; /* in the list of the site or the catch, -1 */
+    } * blocks;
+    int32_t n_blocks, cap_blocks;
+    int32_t *site_blocks, *catch_blocks; /* per site, per catch: its first block, -1 */
+    struct fg_emit_catch {
+        int32_t *slots, *stack; /* per register of the catch: the temporary that it is in, -1 */
+        uint8_t *live;          /* temporaries that hold something */
+        int32_t n_live;
+    } * catches;
+    int32_t *handler_of;   /* in a host: the handler that stands for one of the root's */
+    int32_t exc_slot;      /* in a host with catches: where the exception waits */
     const fg_instr *where; /* position of what is emitted now */
     int32_t handler;       /* handler of what is emitted now */
     PyObject *owned;       /* list: constants made here */
@@ -43,9 +56,15 @@ fg_status fg_emit_op(fg_emit_state *e, fg_cop op, int32_t arg, PyObject *object)
 fg_status fg_emit_jump(fg_emit_state *e, fg_cop op, int32_t *patch); /* index to patch */
 fg_status fg_emit_load(fg_emit_state *e, fg_reg reg);                /* an operand: constant, input, temporary or the tree that makes it */
 fg_status fg_emit_steps(fg_emit_state *e);
-fg_status fg_emit_handlers(fg_emit_state *e); /* blocks that complete tracebacks of inlined calls */
 PyObject *fg_emit_own(fg_emit_state *e, FG_STEALS PyObject *object);
 fg_status fg_emit_temp(fg_emit_state *e, int32_t *slot);
+
+/* emit_catch.c */
+fg_status fg_emit_catches_init(fg_emit_state *e);
+bool fg_emit_has_catches(const fg_emit_state *e);                               /* a step that is emitted has one */
+fg_status fg_emit_handler_of(fg_emit_state *e, int32_t step, int32_t *handler); /* the handler of what a step does, -1: none */
+fg_status
+fg_emit_handlers(fg_emit_state *e); /* blocks that complete tracebacks of inlined calls and that restore the frame for a handler */
 
 /* emit_tree.c */
 fg_status fg_emit_plan(fg_emit_state *e); /* uses, dead steps, trees */

@@ -1,8 +1,7 @@
-/* Steps to instructions: operands, one case per step, temporaries, and the handlers that complete tracebacks of inlined calls. */
+/* Steps to instructions: operands, one case per step, temporaries. */
 #include "codegen/emit_private.h"
 
 #include "codegen/steady_call.h"
-#include "codegen/traceback.h"
 #include <string.h>
 
 PyObject *fg_emit_own(fg_emit_state *e, PyObject *object)
@@ -109,6 +108,26 @@ fail:
     return st;
 }
 
+/* The same for what the catches of the steps of a statement hold. */
+static fg_status free_caught(fg_emit_state *e, int32_t step, int32_t at)
+{
+    fg_status st;
+    const fg_step *s = &e->ir->steps[step];
+    for (int32_t i = 0; i < s->n_args; i++) {
+        const fg_ir_reg *r = s->args[i] == FG_REG_NONE ? NULL : &e->ir->regs[s->args[i]];
+        if (r != NULL && r->kind == FG_REG_STEP && r->index >= 0 && e->is_inline[r->index])
+            FG_TRY(free_caught(e, r->index, at));
+    }
+    if (s->caught >= 0) {
+        const fg_ir_catch *c = &e->ir->catches[s->caught];
+        FG_TRY(free_used(e, c->slots, (int32_t)PyTuple_GET_SIZE(e->ir->root->code->co_localsplusnames), at));
+        FG_TRY(free_used(e, c->stack, c->depth, at));
+    }
+    return FG_OK;
+fail:
+    return st;
+}
+
 /* --- operands and steps */
 
 static fg_status emit_step(fg_emit_state *e, int32_t at);
@@ -170,57 +189,97 @@ fail:
     return st;
 }
 
-/* The handler that belongs to what is inlined at a site; made at first need. */
-static fg_status site_handler(fg_emit_state *e, int32_t site, int32_t *handler)
-{
-    *handler = -1;
-    int32_t at = site;
-    while (at >= 0 && (e->ir->sites[at].parent < 0 || e->ir->sites[at].hidden))
-        at = e->ir->sites[at].parent;
-    if (at < 0)
-        return FG_OK;
-    if (e->site_handler[at] < 0) {
-        if (e->n_handlers == e->cap_handlers) {
-            int32_t cap = e->cap_handlers ? 2 * e->cap_handlers : 16;
-            fg_handler *handlers = fg_arena_alloc(e->arena, (size_t)cap * sizeof *handlers);
-            if (handlers == NULL)
-                return FG_ERR_NOMEM;
-            if (e->n_handlers)
-                memcpy(handlers, e->handlers, (size_t)e->n_handlers * sizeof *handlers);
-            e->handlers = handlers;
-            e->cap_handlers = cap;
-        }
-        e->handlers[e->n_handlers] = (fg_handler){.target = -1, .depth = 0, .lasti = 0};
-        e->site_handler[at] = e->n_handlers++;
-    }
-    *handler = e->site_handler[at];
-    return FG_OK;
-}
-
-static const fg_instr *root_instr(const fg_ir *ir, int32_t site)
-{
-    while (ir->sites[site].parent >= 0)
-        site = ir->sites[site].parent;
-    return ir->sites[site].instr;
-}
-
 /* A step stands at the line that the user wrote it on: warnings name it. For a function inlined from another file that is the line of the call. */
-static fg_status place(fg_emit_state *e, const fg_step *s)
+static fg_status place(fg_emit_state *e, int32_t step)
 {
     const fg_ir *ir = e->ir;
-    if (s->site < 0)
+    int32_t at = ir->steps[step].site;
+    if (at < 0)
         return FG_OK;
-    int32_t at = s->site;
     while (ir->sites[at].parent >= 0 && (ir->sites[at].hidden || ir->sites[at].code->co_filename != ir->root->code->co_filename))
         at = ir->sites[at].parent;
     e->where = ir->sites[at].instr;
-    return site_handler(e, s->site, &e->handler);
+    return fg_emit_handler_of(e, step, &e->handler);
 }
 
 /* A call where a handler of the user's would have to see what comes up asynchronously (steady_call.h). */
-static fg_status emit_steady_call(fg_emit_state *e, const fg_step *s)
+static fg_status emit_step(fg_emit_state *e, int32_t at);
+
+fg_status fg_emit_load(fg_emit_state *e, fg_reg reg)
+{
+    const fg_ir_reg *r = &e->ir->regs[reg];
+    switch ((fg_reg_kind)r->kind) {
+    case FG_REG_CONST: return fg_emit_op(e, FG_OP_LOAD_CONST, 0, r->object);
+    case FG_REG_INPUT: return fg_emit_op(e, FG_OP_LOAD_FAST, r->index, NULL);
+    case FG_REG_STEP: break;
+    }
+    if (e->is_inline[r->index]) {
+        const fg_instr *where = e->where;
+        int32_t handler = e->handler;
+        fg_status st = emit_step(e, r->index);
+        e->where = where;
+        e->handler = handler;
+        return st;
+    }
+    return r->slot < 0 ? FG_BUG("a value is used that has no place") : fg_emit_op(e, FG_OP_LOAD_FAST, r->slot, NULL);
+}
+
+static fg_status load_all(fg_emit_state *e, const fg_reg *args, int32_t n)
 {
     fg_status st;
+    for (int32_t i = 0; i < n; i++)
+        FG_TRY(fg_emit_load(e, args[i]));
+    return FG_OK;
+fail:
+    return st;
+}
+
+static fg_status emit_function(fg_emit_state *e, const fg_step *s)
+{
+    fg_status st;
+    static const int bits[4] = {8, 4, 2, 1};
+    for (int32_t i = s->n_args - 1; i >= 0; i--)
+        FG_TRY(fg_emit_load(e, s->args[i]));
+    FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, s->name));
+    FG_TRY(fg_emit_op(e, FG_OP_MAKE_FUNCTION, 0, NULL));
+    for (int i = 0; i < 4; i++)
+        if (s->arg & bits[i])
+            FG_TRY(fg_emit_op(e, FG_OP_SET_FUNCTION_ATTRIBUTE, bits[i], NULL));
+    return FG_OK;
+fail:
+    return st;
+}
+
+static fg_status emit_call(fg_emit_state *e, const fg_step *s, int32_t n)
+{
+    fg_status st;
+    if (s->kwnames != NULL && PyTuple_GET_SIZE(s->kwnames) > 0) {
+        FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, s->kwnames));
+        return fg_emit_op(e, FG_OP_CALL_KW, n, NULL);
+    }
+    return fg_emit_op(e, FG_OP_CALL, n, NULL);
+fail:
+    return st;
+}
+
+/* A step stands at the line that the user wrote it on: warnings name it. For a function inlined from another file that is the line of the call. */
+static fg_status place(fg_emit_state *e, int32_t step)
+{
+    const fg_ir *ir = e->ir;
+    int32_t at = ir->steps[step].site;
+    if (at < 0)
+        return FG_OK;
+    while (ir->sites[at].parent >= 0 && (ir->sites[at].hidden || ir->sites[at].code->co_filename != ir->root->code->co_filename))
+        at = ir->sites[at].parent;
+    e->where = ir->sites[at].instr;
+    return fg_emit_handler_of(e, step, &e->handler);
+}
+
+/* A call where a handler of the user's would have to see what comes up asynchronously (steady_call.h). */
+static fg_status emit_steady_call(fg_emit_state *e, int32_t at)
+{
+    fg_status st;
+    const fg_step *s = &e->ir->steps[at];
     bool is_method = s->op == FG_STEP_CALL_METHOD, is_graph = s->op == FG_STEP_GRAPH;
     PyObject *kwnames = s->kwnames != NULL && PyTuple_GET_SIZE(s->kwnames) > 0 ? s->kwnames : NULL;
     PyObject *caller = fg_emit_own(e, fg_steady_caller(kwnames));
@@ -247,11 +306,11 @@ static fg_status emit_step(fg_emit_state *e, int32_t at)
 {
     fg_status st;
     const fg_step *s = &e->ir->steps[at];
-    if ((s->flags & FG_SF_COVERED) && (s->op == FG_STEP_CALL || s->op == FG_STEP_CALL_METHOD || s->op == FG_STEP_GRAPH))
-        return emit_steady_call(e, s);
+    if ((s->flags & FG_SF_COVERED) && s->caught < 0 && (s->op == FG_STEP_CALL || s->op == FG_STEP_CALL_METHOD || s->op == FG_STEP_GRAPH))
+        return emit_steady_call(e, at);
     if (s->op != FG_STEP_MAKE_FUNCTION && s->op != FG_STEP_CALL_METHOD && s->op != FG_STEP_GRAPH)
         FG_TRY(load_all(e, s->args, s->n_args));
-    FG_TRY(place(e, s));
+    FG_TRY(place(e, at));
     switch ((fg_step_op)s->op) {
     case FG_STEP_BINARY: return fg_emit_op(e, FG_OP_BINARY_OP, s->arg, NULL);
     case FG_STEP_UNARY: return fg_emit_op(e, (fg_cop)s->arg, 0, NULL);
@@ -267,10 +326,10 @@ static fg_status emit_step(fg_emit_state *e, int32_t at)
     case FG_STEP_CALL: return emit_call(e, s, s->n_args - 1);
     case FG_STEP_CALL_METHOD:
         FG_TRY(fg_emit_load(e, s->args[0]));
-        FG_TRY(place(e, s));
+        FG_TRY(place(e, at));
         FG_TRY(fg_emit_op(e, FG_OP_LOAD_METHOD, 0, s->name));
         FG_TRY(load_all(e, s->args + 1, s->n_args - 1));
-        FG_TRY(place(e, s));
+        FG_TRY(place(e, at));
         return emit_call(e, s, s->n_args - 1);
     case FG_STEP_CALL_EX: return fg_emit_op(e, FG_OP_CALL_EX, s->n_args == 3, NULL);
     case FG_STEP_BUILD_TUPLE: return fg_emit_op(e, FG_OP_BUILD_TUPLE, s->n_args, NULL);
@@ -287,7 +346,7 @@ static fg_status emit_step(fg_emit_state *e, int32_t at)
     case FG_STEP_GRAPH:
         FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, e->input->graphs[s->arg]));
         FG_TRY(load_all(e, s->args, s->n_args));
-        FG_TRY(place(e, s));
+        FG_TRY(place(e, at));
         FG_TRY(fg_emit_op(e, FG_OP_CALL, s->n_args, NULL));
         return fg_emit_op(e, FG_OP_UNPACK_SEQUENCE, s->n_results, NULL);
     case FG_N_STEPS: break;
@@ -310,33 +369,10 @@ fg_status fg_emit_steps(fg_emit_state *e)
             FG_TRY(store_result(e, s->result + k));
         e->handler = -1;
         FG_TRY(free_used(e, s->args, s->n_args, i));
+        if (e->ir->n_catches > 0)
+            FG_TRY(free_caught(e, i, i));
     }
     e->handler = -1;
-    return FG_OK;
-fail:
-    return st;
-}
-
-/* [exception] -> the traceback gets an entry for each inlined call, outermost first, its newest entry the line of the call, and the exception goes on. */
-fg_status fg_emit_handlers(fg_emit_state *e)
-{
-    fg_status st;
-    e->handler = -1;
-    for (int32_t site = 0; site < e->ir->n_sites; site++) {
-        if (e->site_handler[site] < 0)
-            continue;
-        PyObject *chain = fg_emit_own(e, fg_traceback_chain(e->ir, site)), *complete = fg_emit_own(e, fg_traceback_function());
-        if (chain == NULL || complete == NULL)
-            return FG_ERR_PYTHON;
-        e->handlers[e->site_handler[site]].target = e->n_out;
-        e->where = root_instr(e->ir, site);
-        FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, complete));
-        FG_TRY(fg_emit_op(e, FG_OP_COPY, 2, NULL));
-        FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, chain));
-        FG_TRY(fg_emit_op(e, FG_OP_CALL, 2, NULL));
-        FG_TRY(fg_emit_op(e, FG_OP_POP_TOP, 0, NULL));
-        FG_TRY(fg_emit_op(e, FG_OP_RERAISE, 0, NULL));
-    }
     return FG_OK;
 fail:
     return st;

@@ -32,6 +32,15 @@ static void use_exit(fg_emit_state *e)
         use(e, exit->stack[i], FG_EXIT_USE);
 }
 
+static void use_catch(fg_emit_state *e, const fg_ir_catch *c, int32_t at)
+{
+    Py_ssize_t n = PyTuple_GET_SIZE(e->ir->root->code->co_localsplusnames);
+    for (Py_ssize_t i = 0; i < n; i++)
+        use(e, c->slots[i], at);
+    for (int32_t i = 0; i < c->depth; i++)
+        use(e, c->stack[i], at);
+}
+
 static int32_t before(const fg_emit_state *e, int32_t at)
 {
     do
@@ -75,6 +84,8 @@ fg_status fg_emit_plan(fg_emit_state *e)
         e->is_dead[i] = !needed;
         for (int32_t k = 0; needed && k < s->n_args; k++)
             use(e, s->args[k], i);
+        if (needed && s->caught >= 0)
+            use_catch(e, &ir->catches[s->caught], i);
     }
     int32_t end = ir->n_steps;
     if (!ir->exit.is_break)

@@ -57,8 +57,18 @@ fg_step *fg_ir_step_add(fg_ir *ir, fg_step_op op, const fg_reg *args, int32_t n_
             result = reg;
     }
     fg_step *step = &ir->steps[ir->n_steps++];
-    *step = (fg_step){.op = (uint8_t)op, .args = copy, .n_args = n_args, .result = result, .n_results = n_results, .site = -1};
+    *step =
+        (fg_step){.op = (uint8_t)op, .args = copy, .n_args = n_args, .result = result, .n_results = n_results, .site = -1, .caught = -1};
     return step;
+}
+
+fg_ir_catch *fg_ir_catch_add(fg_ir *ir)
+{
+    fg_ir_catch *catches = grow(ir->arena, ir->catches, ir->n_catches, &ir->cap_catches, sizeof *catches);
+    if (catches == NULL)
+        return NULL;
+    ir->catches = catches;
+    return &catches[ir->n_catches++];
 }
 
 static int append_reg(PyObject *parts, const fg_ir *ir, fg_reg reg)

@@ -56,8 +56,18 @@ typedef struct fg_step {
     fg_reg result; /* first of n_results; FG_REG_NONE */
     int32_t n_results;
     int32_t site;
+    int32_t caught;  /* index of the fg_ir_catch that takes what it raises, -1 */
     const void *row; /* fg_op_row of a graph step */
 } fg_step;
+
+/* Where an exception of a step goes that stands under a handler of the root frame: the frame as it is at the instruction, in which the user's own handler
+ * then runs natively. */
+typedef struct fg_ir_catch {
+    int32_t pc;    /* the root frame's instruction */
+    fg_reg *slots; /* one per slot of localsplus, FG_REG_NONE: unbound, or a free variable */
+    fg_reg *stack; /* what the handler keeps */
+    int32_t depth;
+} fg_ir_catch;
 
 /* Where a step came from: an instruction of a frame, inlined at another site or (parent -1) in the root frame. */
 typedef struct fg_site_ref {
@@ -88,6 +98,8 @@ typedef struct fg_ir {
     int32_t n_steps, cap_steps;
     fg_site_ref *sites;
     int32_t n_sites, cap_sites;
+    fg_ir_catch *catches;
+    int32_t n_catches, cap_catches;
     int32_t n_inputs;
     PyObject **input_names;    /* per input: name hint (str) or NULL; the array may be NULL */
     int32_t *input_slots;      /* segment: slot of the frame that an input is the entry value of, -1; by input position */
@@ -99,6 +111,7 @@ const char *fg_step_name(int op);
 
 /* Grow helpers shared by the tracer and the partition; NULL or FG_REG_NONE: out of memory. */
 fg_reg fg_ir_reg_add(fg_ir *ir, fg_reg_kind kind, PyObject *object);
+fg_ir_catch *fg_ir_catch_add(fg_ir *ir);
 fg_step *fg_ir_step_add(fg_ir *ir, fg_step_op op, const fg_reg *args, int32_t n_args, int32_t n_results);
 /* A line per step, for logs and golden tests. */
 FG_NEW PyObject *fg_ir_str(const fg_ir *ir);

@@ -164,6 +164,7 @@ static fg_status flush(fg_schedule *s)
         for (int32_t i = 0; i < s->n_group; i++)
             covered |= ir->steps[s->group[i]].flags & FG_SF_COVERED;
         *step = (fg_step){.op = FG_STEP_GRAPH,
+                          .caught = -1,
                           .flags = (uint8_t)(FG_SF_EFFECT | FG_SF_RAISES | covered),
                           .arg = s->n_calls++,
                           .n_args = b.n_inputs,

@@ -97,19 +97,19 @@ struct fg_value {
     uint8_t is_scalar; /* TENSOR: a NumPy scalar type is known */
     uint8_t super_flag;
     uint8_t reads_generic; /* class: its instances are read the generic way, and that is guarded */
-    int8_t acc;         /* LAZY source not interned yet: accessor, else -1 */
-    fg_node parent;     /* … its parent node */
-    int64_t index;      /* … its index; iterators: position */
-    PyObject *key;      /* … its key */
-    fg_node node;       /* source at entry, or FG_NODE_NONE */
-    fg_reg reg;         /* where it is at run time, or FG_REG_NONE */
-    PyTypeObject *type; /* exact type, or NULL if not known */
-    PyObject *real;     /* the object at entry, the constant, or an example */
-    PyObject *standin;  /* TENSOR: inferred example of its metadata */
-    uint8_t is_asked;   /* FUNC: attributes were read, which may lie in its __dict__ */
-    uint32_t stamp;     /* fg_trace.held_stamp when the root frame had it */
-    int32_t step;       /* TENSOR, SCALAR: the step that makes it, or -1 */
-    fg_value **items;   /* list, tuple, set, slice parts, zip parts, snapshot */
+    int8_t acc;            /* LAZY source not interned yet: accessor, else -1 */
+    fg_node parent;        /* … its parent node */
+    int64_t index;         /* … its index; iterators: position */
+    PyObject *key;         /* … its key */
+    fg_node node;          /* source at entry, or FG_NODE_NONE */
+    fg_reg reg;            /* where it is at run time, or FG_REG_NONE */
+    PyTypeObject *type;    /* exact type, or NULL if not known */
+    PyObject *real;        /* the object at entry, the constant, or an example */
+    PyObject *standin;     /* TENSOR: inferred example of its metadata */
+    uint8_t is_asked;      /* FUNC: attributes were read, which may lie in its __dict__ */
+    uint32_t stamp;        /* fg_trace.held_stamp when the root frame had it */
+    int32_t step;          /* TENSOR, SCALAR: the step that makes it, or -1 */
+    fg_value **items;      /* list, tuple, set, slice parts, zip parts, snapshot */
     int32_t n, cap;
     fg_vmap map;             /* dict entries, instance attributes */
     struct fg_tframe *frame; /* generator iterators */
@@ -141,8 +141,8 @@ typedef struct fg_tframe {
     int32_t site_pc, site_id; /* cache: site of instruction site_pc */
     fg_value *on_return;      /* not NULL: the value to push instead of what is returned (an instance under construction) */
     uint8_t hidden;
-    uint8_t library; /* code of the standard library or of an installed package */
-    uint8_t covered;   /* the call instruction is covered by a handler of an outer frame */
+    uint8_t library;   /* code of the standard library or of an installed package */
+    uint8_t covered;   /* the call instruction is covered by a handler of an outer inlined frame */
     uint8_t on_result; /* fg_on_result */
     uint8_t is_generator;
     uint8_t is_finished; /* generator: returned */
@@ -197,6 +197,12 @@ typedef struct fg_trace {
     int64_t budget;  /* instructions left */
     fg_break_info broke;
     int inline_depth;
+    int64_t n_root; /* instructions of the root frame so far */
+    struct fg_catch_now {
+        int64_t n_root; /* the instruction it was made for */
+        int32_t id;
+        bool is_making;
+    } catching;
     PyObject *rules; /* callable -> rule, of the package */
 } fg_trace;
 
@@ -278,10 +284,20 @@ fg_flow fg_drop_guards(fg_trace *t); /* the facts that are known at the end of t
 
 /* --- steps (trace_step.c) */
 fg_flow fg_materialise(fg_trace *t, fg_value *v, fg_reg *reg);
+fg_flow fg_emit_many(fg_trace *t, fg_step_op op, int flags, int arg, PyObject *name, PyObject *kwnames, const fg_reg *args, int32_t n,
+                     int32_t n_results, fg_reg *first);
 fg_flow fg_emit(fg_trace *t, fg_step_op op, int flags, int arg, PyObject *name, PyObject *kwnames, const fg_reg *args, int32_t n,
                 fg_reg *result);
 int32_t fg_site_here(fg_trace *t);
-bool fg_is_covered(fg_trace *t); /* a handler of this frame or of an outer one covers the current instruction */
+
+/* --- handlers (trace_catch.c) */
+/* What is done now must be known not to raise: a handler covers it, and a run-time exception could not be handed to that handler. */
+bool fg_is_covered(fg_trace *t);
+bool fg_is_covered_inside(fg_trace *t); /* a handler of an inlined frame covers the current instruction */
+/* A handler of the root frame covers the current instruction, and what a step raises is handed to it. */
+bool fg_is_caught(fg_trace *t);
+/* The catch that a step which is emitted now belongs to, or -1. */
+fg_flow fg_catch_here(fg_trace *t, int32_t *id);
 
 /* --- scalars (trace_scalar.c) */
 fg_flow fg_concrete(fg_trace *t, fg_value *v); /* scalar to constant, with value facts on what it came from */

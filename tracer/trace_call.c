@@ -204,7 +204,7 @@ fg_flow fg_call_python(fg_trace *t, fg_value *f, fg_value *self, fg_value **args
     frame->func = f;
     frame->site = fg_site_here(t);
     frame->site_id = -1;
-    frame->covered = fg_is_covered(t);
+    frame->covered = fg_is_covered_inside(t);
     frame->hidden = t->frame->hidden || fg_py_is_polyfill(code);
     frame->library = fg_py_is_library(code);
     if (frame->site < 0)

@@ -759,7 +759,7 @@ fg_flow fg_trace_resume(fg_trace *t, fg_tframe *generator, fg_value **out)
         return FG_FLOW_OK;
     FG_SET(t, generator->parent, caller);
     FG_SET(t, generator->site, fg_site_here(t));
-    FG_SET(t, generator->covered, (uint8_t)fg_is_covered(t));
+    FG_SET(t, generator->covered, (uint8_t)fg_is_covered_inside(t));
     FG_SET(t, t->inline_depth, t->inline_depth + 1);
     FG_SET(t, t->frame, generator);
     FG_DO(run_until(t, caller));
@@ -781,6 +781,7 @@ fg_flow fg_trace_run(fg_trace *t, bool *returned, fg_value **result)
             if (is_segment)
                 FG_DO(fg_drop_frame(t, mark));
             t->n_log = 0; /* nothing is ever taken back beyond the root instruction */
+            t->n_root++;
             mark = fg_trace_mark_get(t);
         }
         if ((--t->budget & 1023) == 0 && fg_signal_is_pending())

@@ -57,8 +57,20 @@ static fg_flow list_append(fg_trace *t, fg_value *self, const fg_call_args *a, f
 
 static fg_flow list_extend(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
-    fg_value **items;
+    fg_value **items, *item;
     int32_t n;
+    FG_DO(fg_look(t, &a->v[0]));
+    if (a->v[0]->kind == FG_V_ITER) { /* what it runs may raise half way */
+        for (n = 0;; n++) {
+            FG_DO(fg_iter_next(t, a->v[0], &item));
+            if (item == NULL)
+                return give_none(t, out);
+            if (n > 200000)
+                return fg_break(t, FG_BREAK_TOO_LONG, "more than 200000 elements");
+            FG_DO(fg_list_changed(t, self, "append", &item, 1));
+            FG_DO(fg_seq_append(t, self, item));
+        }
+    }
     FG_DO(fg_iterate(t, a->v[0], &items, &n));
     fg_value *copy = fg_value_seq(t, FG_V_LIST, items, n);
     if (copy == NULL)

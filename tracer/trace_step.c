@@ -29,16 +29,32 @@ int32_t fg_site_here(fg_trace *t)
     return t->ir.n_sites++;
 }
 
-bool fg_is_covered(fg_trace *t)
+/* Nothing but a lack of memory can end it early. */
+static bool is_harmless(fg_step_op op, int flags)
 {
-    return t->frame->covered || t->frame->icode->instrs[t->frame->pc].handler >= 0;
+    if (flags & (FG_SF_EFFECT | FG_SF_RAISES))
+        return false;
+    switch (op) {
+    case FG_STEP_BINARY:
+    case FG_STEP_UNARY:
+    case FG_STEP_COMPARE:
+    case FG_STEP_IS:
+    case FG_STEP_BUILD_TUPLE:
+    case FG_STEP_BUILD_LIST:
+    case FG_STEP_BUILD_STRING:
+    case FG_STEP_BUILD_SLICE: return true;
+    default: return false;
+    }
 }
 
-fg_flow fg_emit(fg_trace *t, fg_step_op op, int flags, int arg, PyObject *name, PyObject *kwnames, const fg_reg *args, int32_t n,
-                fg_reg *result)
+fg_flow fg_emit_many(fg_trace *t, fg_step_op op, int flags, int arg, PyObject *name, PyObject *kwnames, const fg_reg *args, int32_t n,
+                     int32_t n_results, fg_reg *first)
 {
+    int32_t caught = -1;
+    if (!is_harmless(op, flags))
+        FG_DO(fg_catch_here(t, &caught));
     int32_t site = fg_site_here(t);
-    fg_step *step = site < 0 ? NULL : fg_ir_step_add(&t->ir, op, args, n, result ? 1 : 0);
+    fg_step *step = site < 0 ? NULL : fg_ir_step_add(&t->ir, op, args, n, n_results);
     if (step == NULL)
         return fg_nomem();
     if (t->ir.n_steps > 200000)
@@ -48,9 +64,16 @@ fg_flow fg_emit(fg_trace *t, fg_step_op op, int flags, int arg, PyObject *name, 
     step->name = name;
     step->kwnames = kwnames;
     step->site = site;
-    if (result)
-        *result = step->result;
+    step->caught = caught;
+    if (first)
+        *first = step->result;
     return FG_FLOW_OK;
+}
+
+fg_flow fg_emit(fg_trace *t, fg_step_op op, int flags, int arg, PyObject *name, PyObject *kwnames, const fg_reg *args, int32_t n,
+                fg_reg *result)
+{
+    return fg_emit_many(t, op, flags, arg, name, kwnames, args, n, result ? 1 : 0, result);
 }
 
 static fg_flow input(fg_trace *t, fg_value *v, fg_node node)

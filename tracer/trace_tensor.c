@@ -389,7 +389,7 @@ static fg_flow standin_now(fg_trace *t, fg_value *v)
                 return FG_FLOW_ERROR;
         }
     }
-    v->standin = made;
+    FG_SET(t, v->standin, made);
     return FG_FLOW_OK;
 }
 
@@ -728,8 +728,7 @@ fg_flow fg_tensor_len(fg_trace *t, fg_value *o, int64_t *len)
 
 fg_flow fg_tensor_unpack(fg_trace *t, fg_value *o, int32_t n, fg_value **out)
 {
-    fg_reg from;
-    int32_t site = fg_site_here(t);
+    fg_reg from, first;
     FG_DO(fg_materialise(t, o, &from));
     if (fg_is_covered(t)) {
         int64_t len;
@@ -737,12 +736,7 @@ fg_flow fg_tensor_unpack(fg_trace *t, fg_value *o, int32_t n, fg_value **out)
         if (len != n)
             return fg_break(t, FG_BREAK_RAISES, "%lld rows to unpack, %d expected", (long long)len, n);
     }
-    fg_step *step = site < 0 ? NULL : fg_ir_step_add(&t->ir, FG_STEP_UNPACK, &from, 1, n);
-    if (step == NULL)
-        return fg_nomem();
-    step->flags = FG_SF_GRAPH | FG_SF_RAISES;
-    step->site = site;
-    fg_reg first = step->result;
+    FG_DO(fg_emit_many(t, FG_STEP_UNPACK, FG_SF_GRAPH | FG_SF_RAISES, 0, NULL, NULL, &from, 1, n, &first));
     for (int32_t i = 0; i < n; i++) {
         FG_DO(new_tensor(t, first + i, fg_tensor_library(o), &o, 1, &out[i]));
         out[i]->cap = i; /* which one it is, for inference */

@@ -1,0 +1,251 @@
+"""Operations under handlers of the compiled function: captured in one graph, and whatever they raise at run time goes to the handler as in plain Python."""
+
+import warnings
+
+import numpy as np
+from support_engine import Cases, cap, check_case, check_same, check_twins, framegate, needs_engine
+from differential_compare import observe
+
+case = Cases()
+A, B, C = np.ones((3, 3)), np.ones((2, 2)), np.arange(3.0)
+PAIRS = ((A, A), (A, B), (A, C), (C, B), (A * 0, A * 0))
+
+
+class Raising:
+    """Context managers that make NumPy call something on a division by zero."""
+
+    def __init__(self, error): self.error = error
+    def fail(self, *_): raise self.error
+    def __enter__(self):
+        self.state = np.errstate(all="call", call=self.fail)
+        return self.state.__enter__()
+    def __exit__(self, *info): return self.state.__exit__(*info)
+
+
+@case(*PAIRS)
+def one_operation(a, b):
+    try: y = a @ b
+    except ValueError: y = a * 2
+    return y
+@case(*PAIRS)
+def everything_around(a, b):
+    log, n = [1], 0
+    try:
+        n += 1
+        log.append("try")
+        y = a @ b
+        n += 1
+        y = y + b
+    except (ValueError, TypeError) as e:
+        log.append((type(e).__name__, str(e), e.args, e.__traceback__.tb_lineno, e.__traceback__.tb_next is None, e.__context__))
+        y = n
+    else: log.append("else"); y = y * n
+    finally: log.append("finally"); n += 10
+    return y, n, log
+@case(*PAIRS)
+def two_levels(a, b):
+    x = a
+    try:
+        try: x = a + b
+        except TypeError: x = "inner"
+        finally: y = 5
+        x = x @ b
+    except ValueError as e: return str(e), y
+    return x, y
+@case(*[(a, b, n) for a, b in PAIRS for n in (0, 3)])
+def in_a_loop(a, b, n):
+    out = []
+    for i in range(n):
+        try:
+            if i == 1: continue
+            out.append((a @ b) / i)
+        except ValueError as e: out.append(str(e)); continue
+        finally: out.append(i)
+        if i == 2: break
+    return out
+@case(*PAIRS)
+def return_from_try(a, b):
+    n = [0]
+    try: return a @ b, n
+    except ValueError: return "no", n
+    finally: n[0] += 1
+@case(*PAIRS)
+def raised_again(a, b):
+    try: return a @ b
+    except ValueError:
+        a[0] = 9.0
+        raise
+@case(*PAIRS)
+def raised_as_another(a, b):
+    try: return a @ b
+    except ValueError as e: raise RuntimeError("shape") from e
+@case(*PAIRS)
+def raised_in_the_handler(a, b):
+    try: return a @ b
+    except ValueError: return b @ a
+@case(*PAIRS)
+def in_place(a, b):
+    try: a += b; a[0] = b
+    except ValueError as e: return a, str(e)
+    return a
+@case(*PAIRS)
+def effects_before_the_error(a, b):
+    d = {"n": 0}
+    try:
+        d["n"] = 1
+        a[0] = 5.0
+        d["y"] = a @ b
+        d["n"] = 2
+    except ValueError: d["bad"] = True
+    return d
+def helper(a, b):
+    c = a + 1
+    return inner_helper(c, b)
+def inner_helper(c, b): return c @ b
+@case(*PAIRS)
+def raised_in_inlined_functions(a, b):
+    try: return helper(a, b)
+    except ValueError as e:
+        tb, names = e.__traceback__, []
+        while tb is not None: names.append((tb.tb_frame.f_code.co_name, tb.tb_lineno)); tb = tb.tb_next
+        return names
+@case(*PAIRS)
+def closure_cells(a, b):
+    n = 0
+    def bump(): nonlocal n; n += 1
+    try: bump(); y = a @ b; bump()
+    except ValueError: y = "no"
+    bump()
+    return y, n
+@case((4, 2), (4, 0), (4.5, 0), ("x", 2), (True, 3))
+def scalars(n, k):
+    try: q = n / k; r = n % k
+    except ZeroDivisionError as e: return str(e)
+    except TypeError as e: return e.args
+    return q, r, n ** k
+@case(([1.0, 2.0], 1), ([1.0, 2.0], 5), ({"a": 1}, "a"), ({"a": 1}, "b"))
+def containers(c, k):
+    try: v = c[k] * 2
+    except LookupError as e: return type(e).__name__, e.args
+    return v
+@case(*[(a, b) for a, b in PAIRS])
+def unbound_when_it_fails(a, b):
+    try: y = a @ b
+    except ValueError: pass
+    return y
+@case(*PAIRS)
+def deleted_before_it_fails(a, b):
+    c = a + 1
+    try:
+        del c
+        y = a @ b
+    except ValueError: y = "c" in locals()
+    return y
+@case(*PAIRS)
+def extended_half_way(a, b):
+    out = []
+    try: out.extend(x @ b for x in (b, b, a))
+    except ValueError: out.append("no")
+    return out
+@case(*PAIRS)
+def list_of_results(a, b):
+    out = []
+    try:
+        for x in (b, b, a): out.append(x @ b)
+    except ValueError: out.append("no")
+    return out
+@case(*PAIRS)
+def frame_locals_in_the_traceback(a, b):
+    marker = a.shape
+    try: y = a @ b
+    except ValueError as e: return sorted(k for k in e.__traceback__.tb_frame.f_locals if not k.startswith(".")), marker
+    return y
+@case((C, 1), (C, 7))
+def subscripts(a, i):
+    try: return a[i] + a[int(a[1])]
+    except IndexError as e: return str(e)
+
+
+@case.parametrize()
+def test_case(case): check_case(case)
+
+
+@needs_engine
+def test_one_graph_with_and_without_an_error():
+    f = framegate.compile(one_operation, fullgraph=True)
+    for a, b in PAIRS * 2:
+        check_same(observe(one_operation, (a, b)), observe(f, (a, b)), "fullgraph")
+
+
+def divide(a, b):
+    log = ["start"]
+    try:
+        log.append("try")
+        y = a / b
+        log.append("done")
+    except FloatingPointError as e: return log, "fpe", str(e)
+    except RuntimeWarning as e: return log, "warning", str(e)
+    except MemoryError as e: return log, "memory", e.args
+    finally: log.append("finally")
+    return log, y
+
+
+def test_what_is_raised_is_decided_at_run_time():
+    """The state of warnings and errors is that of the call, not that of the compilation."""
+    f = cap(divide)
+    zero = C * 0
+    def plain(): return observe(divide, (C, zero), filename=__file__)
+    def ours(): return observe(f, (C, zero), filename=__file__)
+    with np.errstate(all="ignore"): check_same(plain(), ours(), "ignored")
+    with np.errstate(all="raise"): check_same(plain(), ours(), "raised")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_same(plain(), ours(), "warning as error")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check_same(plain(), ours(), "no warning")
+    for error in (KeyboardInterrupt("stop"), MemoryError("full"), SystemExit(3), StopIteration(1)):
+        with Raising(error): check_same(plain(), ours(), type(error).__name__)
+    with np.errstate(all="ignore"): check_same(plain(), ours(), "ignored again")
+
+
+def test_bare_handlers_see_what_is_no_exception():
+    def f(a, b):
+        try: return a / b
+        except: return "caught"  # noqa: E722
+    g = cap(f)
+    with np.errstate(all="ignore"): assert not isinstance(g(C, C), str)
+    for error in (KeyboardInterrupt(), MemoryError()):
+        with Raising(error): assert f(C, C * 0) == g(C, C * 0) == "caught"
+
+
+def test_objects_are_let_go_when_the_handler_runs():
+    """Neither arguments nor intermediate results are held by the compiled frame when plain Python would not hold them."""
+    import weakref
+    def f(a, b, seen):
+        big = a + 1
+        ref = weakref.ref(big)
+        del big
+        try: a @ b
+        except ValueError: seen.append(ref() is None)
+    def make():
+        return f, []
+    want, got = [], []
+    f(A, B, want)
+    g = cap(f)
+    for _ in range(2): g(A, B, got)
+    assert want == [True] and got == [True, True]
+
+
+def test_handlers_of_methods_and_attributes():
+    def make():
+        class Model:
+            def __init__(self): self.scale, self.failures = 2.0, 0
+            def step(self, a, b):
+                try: out = (a @ b) * self.scale
+                except ValueError: self.failures += 1; out = None
+                self.scale += 1
+                return out
+        m = Model()
+        return m.step, m
+    check_twins(make, list(PAIRS) * 2)
