@@ -2,6 +2,7 @@
  *
  *     step ──raises──►  [exception]
  *                       the traceback gets an entry for each inlined call, its newest entry the line of the call   (a step of an inlined function)
+ *                       its context is the exception that was being handled                                         (a step of a handler that was traced)
  *                       locals := values, stack := values, temporaries dropped                                     (a step that is caught)
  *                       raise on: out of the function, or to the copy of the user's handler in the host's body
  *
@@ -42,30 +43,72 @@ bool fg_emit_has_catches(const fg_emit_state *e)
     return false;
 }
 
+static fg_status add_place(fg_emit_state *e, struct fg_emit_catch *to, fg_reg reg)
+{
+    if (reg == FG_REG_NONE || e->ir->regs[reg].kind != FG_REG_STEP || e->ir->regs[reg].slot < 0)
+        return FG_OK;
+    if (to->n_places == to->cap_places) {
+        int32_t cap = to->cap_places ? 2 * to->cap_places : 8;
+        struct fg_emit_place *places = fg_arena_alloc(e->arena, (size_t)cap * sizeof *places);
+        if (places == NULL)
+            return FG_ERR_NOMEM;
+        if (to->n_places)
+            memcpy(places, to->places, (size_t)to->n_places * sizeof *places);
+        to->places = places;
+        to->cap_places = cap;
+    }
+    to->places[to->n_places++] = (struct fg_emit_place){reg, e->ir->regs[reg].slot};
+    return FG_OK;
+}
+
 /* Where the values of a catch are now, when the first step that has it is emitted: they stay there for the others. */
 static fg_status find_places(fg_emit_state *e, int32_t caught)
 {
+    fg_status st;
     const fg_ir_catch *c = &e->ir->catches[caught];
     struct fg_emit_catch *at = &e->catches[caught];
-    Py_ssize_t n = n_slots(e);
-    if (at->slots != NULL)
+    if (at->live != NULL)
         return FG_OK;
-    at->slots = fg_arena_alloc(e->arena, (size_t)(n + 1) * sizeof *at->slots);
-    at->stack = fg_arena_alloc(e->arena, (size_t)(c->depth + 1) * sizeof *at->stack);
     at->live = fg_arena_alloc(e->arena, (size_t)e->n_temps + 1);
-    if (at->slots == NULL || at->stack == NULL || at->live == NULL)
+    if (at->live == NULL)
         return FG_ERR_NOMEM;
-    for (Py_ssize_t i = 0; i < n; i++)
-        at->slots[i] = c->slots[i] == FG_REG_NONE ? -1 : e->ir->regs[c->slots[i]].slot;
+    for (Py_ssize_t i = 0; i < n_slots(e); i++)
+        FG_TRY(add_place(e, at, c->slots[i]));
     for (int32_t i = 0; i < c->depth; i++)
-        at->stack[i] = e->ir->regs[c->stack[i]].slot;
+        FG_TRY(add_place(e, at, c->stack[i]));
+    for (int32_t i = 0; i < c->n_cold; i++)
+        for (int32_t k = 0; k < e->ir->steps[c->cold + i].n_args; k++)
+            FG_TRY(add_place(e, at, e->ir->steps[c->cold + i].args[k]));
     if (e->n_temps > 0)
         memcpy(at->live, e->temp_live, (size_t)e->n_temps);
     at->n_live = e->n_temps;
     return FG_OK;
+fail:
+    return st;
 }
 
-static fg_status block_new(fg_emit_state *e, int32_t site, int32_t caught, int32_t *list)
+fg_status fg_emit_cold_temps(fg_emit_state *e)
+{
+    fg_status st;
+    int32_t most = 0, slot;
+    for (int32_t i = 0; i < e->n_blocks; i++) {
+        int32_t n = 0, caught = e->blocks[i].caught;
+        for (int32_t k = 0; caught >= 0 && k < e->ir->catches[caught].n_cold; k++)
+            n += e->ir->steps[e->ir->catches[caught].cold + k].n_results;
+        most = n > most ? n : most;
+    }
+    for (int32_t i = 0; i < most; i++) {
+        FG_TRY(fg_emit_temp(e, &slot));
+        e->temp_live[slot - e->temp_base] = 0;
+        if (i == 0)
+            e->cold_slots = slot;
+    }
+    return FG_OK;
+fail:
+    return st;
+}
+
+static fg_status block_new(fg_emit_state *e, int32_t site, int32_t caught, int32_t context, int32_t *list)
 {
     if (e->n_blocks == e->cap_blocks) {
         int32_t cap = e->cap_blocks ? 2 * e->cap_blocks : 16;
@@ -88,7 +131,8 @@ static fg_status block_new(fg_emit_state *e, int32_t site, int32_t caught, int32
         e->cap_handlers = cap;
     }
     e->handlers[e->n_handlers] = (fg_handler){.target = -1, .depth = 0, .lasti = 0};
-    e->blocks[e->n_blocks] = (struct fg_emit_block){.site = site, .caught = caught, .handler = e->n_handlers++, .next = *list};
+    e->blocks[e->n_blocks] =
+        (struct fg_emit_block){.site = site, .caught = caught, .context = context, .handler = e->n_handlers++, .next = *list};
     *list = e->n_blocks++;
     return FG_OK;
 }
@@ -97,19 +141,19 @@ fg_status fg_emit_handler_of(fg_emit_state *e, int32_t step, int32_t *handler)
 {
     fg_status st;
     const fg_ir *ir = e->ir;
-    int32_t site = ir->steps[step].site, caught = ir->steps[step].caught;
+    int32_t site = ir->steps[step].site, caught = ir->steps[step].caught, context = ir->steps[step].context;
     *handler = -1;
     while (site >= 0 && (ir->sites[site].parent < 0 || ir->sites[site].hidden))
         site = ir->sites[site].parent;
-    if (site < 0 && caught < 0)
+    if (site < 0 && caught < 0 && context < 0)
         return FG_OK;
-    int32_t *list = caught >= 0 ? &e->catch_blocks[caught] : &e->site_blocks[site], at = *list;
+    int32_t *list = caught >= 0 ? &e->catch_blocks[caught] : &e->site_blocks[site < 0 ? ir->n_sites : site], at = *list;
     if (caught >= 0)
         FG_TRY(find_places(e, caught));
-    while (at >= 0 && (e->blocks[at].site != site || e->blocks[at].caught != caught))
+    while (at >= 0 && (e->blocks[at].site != site || e->blocks[at].caught != caught || e->blocks[at].context != context))
         at = e->blocks[at].next;
     if (at < 0) {
-        FG_TRY(block_new(e, site, caught, list));
+        FG_TRY(block_new(e, site, caught, context, list));
         at = *list;
     }
     *handler = e->blocks[at].handler;
@@ -142,9 +186,49 @@ fail:
     return st;
 }
 
-static fg_status load_place(fg_emit_state *e, fg_reg reg, int32_t slot)
+/* [exception] -> [exception] */
+static fg_status emit_context(fg_emit_state *e, int32_t context)
 {
-    return e->ir->regs[reg].kind == FG_REG_STEP ? fg_emit_op(e, FG_OP_LOAD_FAST, slot, NULL) : fg_emit_load(e, reg);
+    fg_status st;
+    const fg_ir_context *c = &e->ir->contexts[context];
+    PyObject *chain = fg_emit_own(e, fg_traceback_part(e->ir, c->site, c->levels)), *add = fg_emit_own(e, fg_traceback_context_function());
+    if (chain == NULL || add == NULL)
+        return FG_ERR_PYTHON;
+    FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, add));
+    FG_TRY(fg_emit_op(e, FG_OP_COPY, 2, NULL));
+    FG_TRY(fg_emit_load(e, c->type));
+    FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, c->args));
+    FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, chain));
+    FG_TRY(fg_emit_op(e, FG_OP_CALL, 4, NULL));
+    return fg_emit_op(e, FG_OP_POP_TOP, 0, NULL);
+fail:
+    return st;
+}
+
+/* The cold steps, each result in a temporary. */
+static fg_status emit_cold(fg_emit_state *e, const fg_ir_catch *c, int32_t *n_used)
+{
+    fg_status st;
+    int32_t slot = e->cold_slots;
+    for (int32_t i = 0; i < c->n_cold; i++) {
+        const fg_step *s = &e->ir->steps[c->cold + i];
+        FG_TRY(fg_emit_one_step(e, c->cold + i));
+        for (int32_t k = 0; k < s->n_results; k++) {
+            e->ir->regs[s->result + k].slot = slot;
+            FG_TRY(fg_emit_op(e, FG_OP_STORE_FAST, slot++, NULL));
+        }
+    }
+    *n_used = slot - e->cold_slots;
+    e->handler = -1;
+    return FG_OK;
+fail:
+    return st;
+}
+
+static fg_status drop_temp(fg_emit_state *e, int32_t slot)
+{
+    fg_status st = fg_emit_op(e, FG_OP_LOAD_CONST, 0, Py_None);
+    return st == FG_OK ? fg_emit_op(e, FG_OP_STORE_FAST, slot, NULL) : st;
 }
 
 /* [exception] -> the frame of the catch, and [what the handler keeps, exception] */
@@ -154,29 +238,34 @@ static fg_status emit_restore(fg_emit_state *e, int32_t caught)
     const fg_ir_catch *c = &e->ir->catches[caught];
     const struct fg_emit_catch *at = &e->catches[caught];
     const unsigned char *kinds = (const unsigned char *)PyBytes_AS_STRING(e->ir->root->code->co_localspluskinds);
+    int32_t n_cold;
+    for (int32_t i = 0; i < at->n_places; i++)
+        e->ir->regs[at->places[i].reg].slot = at->places[i].slot;
     e->where = &e->ir->root->instrs[c->pc];
     FG_TRY(fg_emit_op(e, FG_OP_STORE_FAST, e->exc_slot, NULL));
+    FG_TRY(emit_cold(e, c, &n_cold));
+    e->where = &e->ir->root->instrs[c->pc];
     for (Py_ssize_t i = 0; i < n_slots(e); i++)
         if (kinds[i] & 0x40) /* a cell: see restore_frame in emit_host.c */
             FG_TRY(fg_emit_op(e, FG_OP_MAKE_CELL, e->slot_map[i], NULL));
     for (Py_ssize_t i = 0; i < n_slots(e); i++) {
         if (c->slots[i] == FG_REG_NONE)
             continue;
-        FG_TRY(load_place(e, c->slots[i], at->slots[i]));
+        FG_TRY(fg_emit_load(e, c->slots[i]));
         FG_TRY(fg_emit_op(e, FG_OP_STORE_FAST, e->slot_map[i], NULL));
     }
     for (int32_t i = 0; i < c->depth; i++)
-        FG_TRY(load_place(e, c->stack[i], at->stack[i]));
+        FG_TRY(fg_emit_load(e, c->stack[i]));
     for (int32_t i = 0; i < e->n_inputs; i++)
         FG_TRY(fg_emit_op(e, FG_OP_DELETE_FAST, i, NULL));
     for (int32_t i = 0; i < at->n_live; i++)
-        if (at->live[i]) {
-            FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, Py_None));
-            FG_TRY(fg_emit_op(e, FG_OP_STORE_FAST, e->temp_base + i, NULL));
-        }
+        if (at->live[i])
+            FG_TRY(drop_temp(e, e->temp_base + i));
+    for (int32_t i = 0; i < n_cold; i++)
+        FG_TRY(drop_temp(e, e->cold_slots + i));
     FG_TRY(fg_emit_op(e, FG_OP_LOAD_FAST, e->exc_slot, NULL));
     FG_TRY(fg_emit_op(e, FG_OP_DELETE_FAST, e->exc_slot, NULL));
-    e->handler = e->handler_of[e->ir->root->instrs[c->pc].handler];
+    e->handler = e->handler_of[c->handler];
     return FG_OK;
 fail:
     return st;
@@ -190,6 +279,8 @@ fg_status fg_emit_handlers(fg_emit_state *e)
         e->handlers[e->blocks[i].handler].target = e->n_out;
         if (e->blocks[i].site >= 0)
             FG_TRY(emit_completion(e, e->blocks[i].site));
+        if (e->blocks[i].context >= 0)
+            FG_TRY(emit_context(e, e->blocks[i].context));
         if (e->blocks[i].caught >= 0)
             FG_TRY(emit_restore(e, e->blocks[i].caught));
         FG_TRY(fg_emit_op(e, FG_OP_RERAISE, 0, NULL));

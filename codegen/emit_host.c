@@ -522,6 +522,7 @@ fg_status fg_emit_host(fg_emit_state *e)
     FG_TRY(fg_emit_temp(e, &h.payload_slot));
     FG_TRY(fg_emit_temp(e, &e->exc_slot));
     e->temp_live[n_steps_temps] = e->temp_live[n_steps_temps + 1] = e->temp_live[n_steps_temps + 2] = 0;
+    FG_TRY(fg_emit_cold_temps(e));
     finish_slot_map(e);
     if (is_break) {
         FG_TRY(restore_frame(e));
@@ -529,7 +530,7 @@ fg_status fg_emit_host(fg_emit_state *e)
     }
     for (int32_t i = 0; i < e->n_blocks; i++)
         if (e->blocks[i].caught >= 0)
-            FG_TRY(reach(&h, root->handlers[root->instrs[e->ir->catches[e->blocks[i].caught].pc].handler].target, 1));
+            FG_TRY(reach(&h, root->handlers[e->ir->catches[e->blocks[i].caught].handler].target, 1));
     int32_t calls = 0;
     for (int32_t i = 0; i < root->n_instrs && is_break; i++)
         if (h.reached[i] && h.exc_depth[i] == 0 && may_break(&h, i)) {

@@ -27,19 +27,24 @@ typedef struct fg_emit_state {
     int32_t n_free, cap_temps;
     uint8_t *temp_live; /* per temporary: holds something */
     struct fg_emit_block {
-        int32_t site, caught; /* what it is for: an inlined call whose traceback it completes, a catch; -1: none */
+        int32_t site, caught, context; /* what it is for: an inlined call whose traceback it completes, a catch, a context; -1: none */
         int32_t handler;
         int32_t next; /* in the list of the site or the catch, -1 */
     } * blocks;
     int32_t n_blocks, cap_blocks;
     int32_t *site_blocks, *catch_blocks; /* per site, per catch: its first block, -1 */
     struct fg_emit_catch {
-        int32_t *slots, *stack; /* per register of the catch: the temporary that it is in, -1 */
-        uint8_t *live;          /* temporaries that hold something */
+        struct fg_emit_place {
+            fg_reg reg;
+            int32_t slot;
+        } * places; /* where what it needs is, of registers that steps made */
+        int32_t n_places, cap_places;
+        uint8_t *live; /* temporaries that hold something; NULL: no step that has it was emitted yet */
         int32_t n_live;
     } * catches;
     int32_t *handler_of;   /* in a host: the handler that stands for one of the root's */
     int32_t exc_slot;      /* in a host with catches: where the exception waits */
+    int32_t cold_slots;    /* … and the first of the temporaries for results of cold steps */
     const fg_instr *where; /* position of what is emitted now */
     int32_t handler;       /* handler of what is emitted now */
     PyObject *owned;       /* list: constants made here */
@@ -56,10 +61,12 @@ fg_status fg_emit_op(fg_emit_state *e, fg_cop op, int32_t arg, PyObject *object)
 fg_status fg_emit_jump(fg_emit_state *e, fg_cop op, int32_t *patch); /* index to patch */
 fg_status fg_emit_load(fg_emit_state *e, fg_reg reg);                /* an operand: constant, input, temporary or the tree that makes it */
 fg_status fg_emit_steps(fg_emit_state *e);
+fg_status fg_emit_one_step(fg_emit_state *e, int32_t at); /* its results on the stack, the first on top */
 PyObject *fg_emit_own(fg_emit_state *e, FG_STEALS PyObject *object);
 fg_status fg_emit_temp(fg_emit_state *e, int32_t *slot);
 
 /* emit_catch.c */
+fg_status fg_emit_cold_temps(fg_emit_state *e); /* temporaries for the cold steps, once all others are known */
 fg_status fg_emit_catches_init(fg_emit_state *e);
 bool fg_emit_has_catches(const fg_emit_state *e);                               /* a step that is emitted has one */
 fg_status fg_emit_handler_of(fg_emit_state *e, int32_t step, int32_t *handler); /* the handler of what a step does, -1: none */

@@ -122,6 +122,8 @@ static fg_status free_caught(fg_emit_state *e, int32_t step, int32_t at)
         const fg_ir_catch *c = &e->ir->catches[s->caught];
         FG_TRY(free_used(e, c->slots, (int32_t)PyTuple_GET_SIZE(e->ir->root->code->co_localsplusnames), at));
         FG_TRY(free_used(e, c->stack, c->depth, at));
+        for (int32_t i = 0; i < c->n_cold; i++)
+            FG_TRY(free_used(e, e->ir->steps[c->cold + i].args, e->ir->steps[c->cold + i].n_args, at));
     }
     return FG_OK;
 fail:
@@ -130,8 +132,6 @@ fail:
 
 /* --- operands and steps */
 
-static fg_status emit_step(fg_emit_state *e, int32_t at);
-
 fg_status fg_emit_load(fg_emit_state *e, fg_reg reg)
 {
     const fg_ir_reg *r = &e->ir->regs[reg];
@@ -143,80 +143,7 @@ fg_status fg_emit_load(fg_emit_state *e, fg_reg reg)
     if (e->is_inline[r->index]) {
         const fg_instr *where = e->where;
         int32_t handler = e->handler;
-        fg_status st = emit_step(e, r->index);
-        e->where = where;
-        e->handler = handler;
-        return st;
-    }
-    return r->slot < 0 ? FG_BUG("a value is used that has no place") : fg_emit_op(e, FG_OP_LOAD_FAST, r->slot, NULL);
-}
-
-static fg_status load_all(fg_emit_state *e, const fg_reg *args, int32_t n)
-{
-    fg_status st;
-    for (int32_t i = 0; i < n; i++)
-        FG_TRY(fg_emit_load(e, args[i]));
-    return FG_OK;
-fail:
-    return st;
-}
-
-static fg_status emit_function(fg_emit_state *e, const fg_step *s)
-{
-    fg_status st;
-    static const int bits[4] = {8, 4, 2, 1};
-    for (int32_t i = s->n_args - 1; i >= 0; i--)
-        FG_TRY(fg_emit_load(e, s->args[i]));
-    FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, s->name));
-    FG_TRY(fg_emit_op(e, FG_OP_MAKE_FUNCTION, 0, NULL));
-    for (int i = 0; i < 4; i++)
-        if (s->arg & bits[i])
-            FG_TRY(fg_emit_op(e, FG_OP_SET_FUNCTION_ATTRIBUTE, bits[i], NULL));
-    return FG_OK;
-fail:
-    return st;
-}
-
-static fg_status emit_call(fg_emit_state *e, const fg_step *s, int32_t n)
-{
-    fg_status st;
-    if (s->kwnames != NULL && PyTuple_GET_SIZE(s->kwnames) > 0) {
-        FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, s->kwnames));
-        return fg_emit_op(e, FG_OP_CALL_KW, n, NULL);
-    }
-    return fg_emit_op(e, FG_OP_CALL, n, NULL);
-fail:
-    return st;
-}
-
-/* A step stands at the line that the user wrote it on: warnings name it. For a function inlined from another file that is the line of the call. */
-static fg_status place(fg_emit_state *e, int32_t step)
-{
-    const fg_ir *ir = e->ir;
-    int32_t at = ir->steps[step].site;
-    if (at < 0)
-        return FG_OK;
-    while (ir->sites[at].parent >= 0 && (ir->sites[at].hidden || ir->sites[at].code->co_filename != ir->root->code->co_filename))
-        at = ir->sites[at].parent;
-    e->where = ir->sites[at].instr;
-    return fg_emit_handler_of(e, step, &e->handler);
-}
-
-/* A call where a handler of the user's would have to see what comes up asynchronously (steady_call.h). */
-static fg_status emit_step(fg_emit_state *e, int32_t at);
-
-fg_status fg_emit_load(fg_emit_state *e, fg_reg reg)
-{
-    const fg_ir_reg *r = &e->ir->regs[reg];
-    switch ((fg_reg_kind)r->kind) {
-    case FG_REG_CONST: return fg_emit_op(e, FG_OP_LOAD_CONST, 0, r->object);
-    case FG_REG_INPUT: return fg_emit_op(e, FG_OP_LOAD_FAST, r->index, NULL);
-    case FG_REG_STEP: break;
-    }
-    if (e->is_inline[r->index]) {
-        const fg_instr *where = e->where;
-        int32_t handler = e->handler;
-        fg_status st = emit_step(e, r->index);
+        fg_status st = fg_emit_one_step(e, r->index);
         e->where = where;
         e->handler = handler;
         return st;
@@ -290,11 +217,11 @@ static fg_status emit_steady_call(fg_emit_state *e, int32_t at)
         FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, e->input->graphs[s->arg]));
     else
         FG_TRY(fg_emit_load(e, s->args[0]));
-    FG_TRY(place(e, s));
+    FG_TRY(place(e, at));
     if (is_method)
         FG_TRY(fg_emit_op(e, FG_OP_LOAD_ATTR, 0, s->name));
     FG_TRY(load_all(e, is_graph ? s->args : s->args + 1, is_graph ? s->n_args : s->n_args - 1));
-    FG_TRY(place(e, s));
+    FG_TRY(place(e, at));
     FG_TRY(fg_emit_op(e, FG_OP_BUILD_TUPLE, s->n_args + is_graph, NULL));
     FG_TRY(fg_emit_op(e, FG_OP_BINARY_SUBSCR, 0, NULL));
     return is_graph ? fg_emit_op(e, FG_OP_UNPACK_SEQUENCE, s->n_results, NULL) : FG_OK;
@@ -302,7 +229,7 @@ fail:
     return st;
 }
 
-static fg_status emit_step(fg_emit_state *e, int32_t at)
+fg_status fg_emit_one_step(fg_emit_state *e, int32_t at)
 {
     fg_status st;
     const fg_step *s = &e->ir->steps[at];
@@ -364,7 +291,7 @@ fg_status fg_emit_steps(fg_emit_state *e)
         if (e->is_dead[i] || e->is_inline[i])
             continue;
         e->handler = -1;
-        FG_TRY(emit_step(e, i));
+        FG_TRY(fg_emit_one_step(e, i));
         for (int32_t k = 0; k < s->n_results; k++)
             FG_TRY(store_result(e, s->result + k));
         e->handler = -1;

@@ -39,6 +39,9 @@ static void use_catch(fg_emit_state *e, const fg_ir_catch *c, int32_t at)
         use(e, c->slots[i], at);
     for (int32_t i = 0; i < c->depth; i++)
         use(e, c->stack[i], at);
+    for (int32_t i = 0; i < c->n_cold; i++)
+        for (int32_t k = 0; k < e->ir->steps[c->cold + i].n_args; k++)
+            use(e, e->ir->steps[c->cold + i].args[k], at);
 }
 
 static int32_t before(const fg_emit_state *e, int32_t at)
@@ -78,6 +81,10 @@ fg_status fg_emit_plan(fg_emit_state *e)
     use_exit(e);
     for (int32_t i = ir->n_steps - 1; i >= 0; i--) {
         const fg_step *s = &ir->steps[i];
+        if (s->flags & FG_SF_COLD) {
+            e->is_dead[i] = true; /* stands in the block of its catch */
+            continue;
+        }
         bool needed = (s->flags & (FG_SF_EFFECT | FG_SF_RAISES)) != 0;
         for (int32_t k = 0; !needed && k < s->n_results; k++)
             needed = ir->regs[s->result + k].uses > 0;

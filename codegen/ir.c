@@ -57,8 +57,14 @@ fg_step *fg_ir_step_add(fg_ir *ir, fg_step_op op, const fg_reg *args, int32_t n_
             result = reg;
     }
     fg_step *step = &ir->steps[ir->n_steps++];
-    *step =
-        (fg_step){.op = (uint8_t)op, .args = copy, .n_args = n_args, .result = result, .n_results = n_results, .site = -1, .caught = -1};
+    *step = (fg_step){.op = (uint8_t)op,
+                      .args = copy,
+                      .n_args = n_args,
+                      .result = result,
+                      .n_results = n_results,
+                      .site = -1,
+                      .caught = -1,
+                      .context = -1};
     return step;
 }
 
@@ -69,6 +75,15 @@ fg_ir_catch *fg_ir_catch_add(fg_ir *ir)
         return NULL;
     ir->catches = catches;
     return &catches[ir->n_catches++];
+}
+
+fg_ir_context *fg_ir_context_add(fg_ir *ir)
+{
+    fg_ir_context *contexts = grow(ir->arena, ir->contexts, ir->n_contexts, &ir->cap_contexts, sizeof *contexts);
+    if (contexts == NULL)
+        return NULL;
+    ir->contexts = contexts;
+    return &contexts[ir->n_contexts++];
 }
 
 static int append_reg(PyObject *parts, const fg_ir *ir, fg_reg reg)

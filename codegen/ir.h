@@ -38,11 +38,12 @@ typedef enum fg_step_op {
 } fg_step_op;
 
 enum {
-    FG_SF_GRAPH = 1,    /* a tensor operation: belongs into the graph */
-    FG_SF_EFFECT = 2,   /* visible outside even if its result is not used */
-    FG_SF_RAISES = 4,   /* may raise */
-    FG_SF_COVERED = 16, /* a handler of the user's covers it: nothing asynchronous may come up here */
-    FG_SF_CHECKED = 8   /* a graph step whose metadata was inferred without an error */
+    FG_SF_GRAPH = 1,   /* a tensor operation: belongs into the graph */
+    FG_SF_EFFECT = 2,  /* visible outside even if its result is not used */
+    FG_SF_RAISES = 4,  /* may raise */
+    FG_SF_CHECKED = 8, /* a graph step whose metadata was inferred without an error */
+    FG_SF_COLD = 16,   /* of a catch: done only when an exception is on its way to the handler */
+    FG_SF_COVERED = 32 /* a handler of the user's covers it: nothing asynchronous may come up here, but into a catch */
 };
 
 typedef struct fg_step {
@@ -57,16 +58,28 @@ typedef struct fg_step {
     int32_t n_results;
     int32_t site;
     int32_t caught;  /* index of the fg_ir_catch that takes what it raises, -1 */
+    int32_t context; /* index of the fg_ir_context of what it raises, -1 */
     const void *row; /* fg_op_row of a graph step */
 } fg_step;
+
+/* The exception that is being handled where a step stands, for the __context__ of what the step raises; at run time there is none. */
+typedef struct fg_ir_context {
+    fg_reg type; /* a constant or an input */
+    PyObject *args;
+    int32_t site;   /* where it was raised */
+    int32_t levels; /* inlined calls between there and the frame that handles it */
+} fg_ir_context;
 
 /* Where an exception of a step goes that stands under a handler of the root frame: the frame as it is at the instruction, in which the user's own handler
  * then runs natively. */
 typedef struct fg_ir_catch {
-    int32_t pc;    /* the root frame's instruction */
-    fg_reg *slots; /* one per slot of localsplus, FG_REG_NONE: unbound, or a free variable */
-    fg_reg *stack; /* what the handler keeps */
+    int32_t pc;      /* the root frame's instruction */
+    int32_t handler; /* index among the root's handlers */
+    fg_reg *slots;   /* one per slot of localsplus, FG_REG_NONE: unbound, or a free variable */
+    fg_reg *stack;   /* what the handler keeps */
     int32_t depth;
+    fg_reg first;         /* registers from here on were made for it */
+    int32_t cold, n_cold; /* steps that build what had no run-time form until then: first, number */
 } fg_ir_catch;
 
 /* Where a step came from: an instruction of a frame, inlined at another site or (parent -1) in the root frame. */
@@ -100,6 +113,8 @@ typedef struct fg_ir {
     int32_t n_sites, cap_sites;
     fg_ir_catch *catches;
     int32_t n_catches, cap_catches;
+    fg_ir_context *contexts;
+    int32_t n_contexts, cap_contexts;
     int32_t n_inputs;
     PyObject **input_names;    /* per input: name hint (str) or NULL; the array may be NULL */
     int32_t *input_slots;      /* segment: slot of the frame that an input is the entry value of, -1; by input position */
@@ -112,6 +127,7 @@ const char *fg_step_name(int op);
 /* Grow helpers shared by the tracer and the partition; NULL or FG_REG_NONE: out of memory. */
 fg_reg fg_ir_reg_add(fg_ir *ir, fg_reg_kind kind, PyObject *object);
 fg_ir_catch *fg_ir_catch_add(fg_ir *ir);
+fg_ir_context *fg_ir_context_add(fg_ir *ir);
 fg_step *fg_ir_step_add(fg_ir *ir, fg_step_op op, const fg_reg *args, int32_t n_args, int32_t n_results);
 /* A line per step, for logs and golden tests. */
 FG_NEW PyObject *fg_ir_str(const fg_ir *ir);

@@ -165,6 +165,7 @@ static fg_status flush(fg_schedule *s)
             covered |= ir->steps[s->group[i]].flags & FG_SF_COVERED;
         *step = (fg_step){.op = FG_STEP_GRAPH,
                           .caught = -1,
+                          .context = -1,
                           .flags = (uint8_t)(FG_SF_EFFECT | FG_SF_RAISES | covered),
                           .arg = s->n_calls++,
                           .n_args = b.n_inputs,

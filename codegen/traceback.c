@@ -24,6 +24,28 @@ PyObject *fg_traceback_chain(const fg_ir *ir, int32_t site)
     return chain;
 }
 
+static PyObject *part_row(const fg_site_ref *ref)
+{
+    return Py_BuildValue("(Oii)", ref->code, ref->instr->offset, ref->instr->line);
+}
+
+PyObject *fg_traceback_part(const fg_ir *ir, int32_t site, int32_t levels)
+{
+    PyObject *chain = PyList_New(0), *tuple = NULL;
+    for (int32_t at = site; chain != NULL && at >= 0 && levels >= 0; at = ir->sites[at].parent, levels--) {
+        PyObject *row = ir->sites[at].hidden ? NULL : part_row(&ir->sites[at]);
+        if (row == NULL && !PyErr_Occurred())
+            continue;
+        if (row == NULL || PyList_Insert(chain, 0, row) < 0)
+            Py_CLEAR(chain);
+        Py_XDECREF(row);
+    }
+    if (chain != NULL)
+        tuple = PyList_AsTuple(chain);
+    Py_XDECREF(chain);
+    return tuple;
+}
+
 /* The newest entry shows the line inside the inlined function: it is put to the line of the call, which is where the handler's instructions stand. */
 static int call_line(PyObject *exception)
 {
@@ -41,6 +63,15 @@ static int call_line(PyObject *exception)
     return result;
 }
 
+static void add_row(PyObject *exception, PyObject *row, PyObject *globals)
+{
+    PyObject *code;
+    int offset, line;
+    if (!PyArg_ParseTuple(row, "Oii", &code, &offset, &line) ||
+        fg_traceback_add(exception, (PyCodeObject *)code, globals, offset, line) != FG_OK)
+        PyErr_Clear();
+}
+
 /* complete(exception, chain): entries go below the newest one, so the innermost is put first. Never fails: a traceback is no reason to lose an exception. */
 static PyObject *complete(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
@@ -50,13 +81,8 @@ static PyObject *complete(PyObject *module, PyObject *const *args, Py_ssize_t n)
     fg_frame *frame = fg_frame_current();
     PyObject *func = frame ? fg_frame_func(frame) : NULL;
     PyObject *globals = func && PyFunction_Check(func) ? PyFunction_GET_GLOBALS(func) : NULL;
-    for (Py_ssize_t i = PyTuple_GET_SIZE(args[1]) - 1; globals != NULL && i >= 0; i--) {
-        PyObject *code;
-        int offset, line;
-        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(args[1], i), "Oii", &code, &offset, &line) ||
-            fg_traceback_add(args[0], (PyCodeObject *)code, globals, offset, line) != FG_OK)
-            PyErr_Clear();
-    }
+    for (Py_ssize_t i = PyTuple_GET_SIZE(args[1]) - 1; globals != NULL && i >= 0; i--)
+        add_row(args[0], PyTuple_GET_ITEM(args[1], i), globals);
     if (PyTuple_GET_SIZE(args[1]) > 0 && call_line(args[0]) < 0)
         PyErr_Clear();
     Py_RETURN_NONE;
@@ -69,6 +95,53 @@ PyObject *fg_traceback_function(void)
     static PyObject *function;
     if (function == NULL)
         function = PyCFunction_New(&complete_def, NULL);
+    return Py_XNewRef(function);
+}
+
+/* The exception at the end of the chain of contexts, where the one that was being handled when the chain began belongs; borrowed, NULL: it is there. */
+static PyObject *chain_end(PyObject *exception)
+{
+    PyObject *end = exception;
+    for (int left = 1000; left > 0; left--) {
+        PyObject *next = PyException_GetContext(end);
+        if (next == NULL)
+            return end;
+        Py_DECREF(next); /* kept by the exception before it */
+        end = next;
+    }
+    return NULL;
+}
+
+/* add_context(exception, type, args, chain): what was being handled is made anew, with the traceback that it had. */
+static PyObject *add_context(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    (void)module;
+    if (n != 4 || !PyExceptionInstance_Check(args[0]) || !PyTuple_Check(args[2]) || !PyTuple_Check(args[3]))
+        Py_RETURN_NONE;
+    PyObject *end = chain_end(args[0]), *made = end ? PyObject_CallObject(args[1], args[2]) : NULL;
+    fg_frame *frame = fg_frame_current();
+    PyObject *func = frame ? fg_frame_func(frame) : NULL;
+    PyObject *globals = func && PyFunction_Check(func) ? PyFunction_GET_GLOBALS(func) : NULL;
+    if (made != NULL && PyExceptionInstance_Check(made)) {
+        Py_ssize_t n_rows = globals ? PyTuple_GET_SIZE(args[3]) : 0;
+        if (n_rows > 0)
+            add_row(made, PyTuple_GET_ITEM(args[3], 0), globals); /* the newest; the others go below it */
+        for (Py_ssize_t i = n_rows - 1; i > 0; i--)
+            add_row(made, PyTuple_GET_ITEM(args[3], i), globals);
+        PyException_SetContext(end, Py_NewRef(made));
+    }
+    Py_XDECREF(made);
+    PyErr_Clear();
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef add_context_def = {"add_context", (PyCFunction)(void (*)(void))add_context, METH_FASTCALL, NULL};
+
+PyObject *fg_traceback_context_function(void)
+{
+    static PyObject *function;
+    if (function == NULL)
+        function = PyCFunction_New(&add_context_def, NULL);
     return Py_XNewRef(function);
 }
 

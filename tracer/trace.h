@@ -24,7 +24,12 @@
 #include "tracer/ops_registry.h"
 #include <stdbool.h>
 
-typedef enum fg_flow { FG_FLOW_OK = 0, FG_FLOW_BREAK, FG_FLOW_ERROR } fg_flow;
+typedef enum fg_flow {
+    FG_FLOW_OK = 0,
+    FG_FLOW_BREAK,
+    FG_FLOW_ERROR, /* a Python exception of ours is set */
+    FG_FLOW_RAISE  /* the instruction raises the trace's `raised`, and a traced frame has a handler for it */
+} fg_flow;
 
 #define FG_DO(expr)              \
     do {                         \
@@ -197,12 +202,19 @@ typedef struct fg_trace {
     int64_t budget;  /* instructions left */
     fg_break_info broke;
     int inline_depth;
-    int64_t n_root; /* instructions of the root frame so far */
     struct fg_catch_now {
-        int64_t n_root; /* the instruction it was made for */
-        int32_t id;
         bool is_making;
+        fg_value **made; /* given a run-time form by the catch that is being made */
+        int32_t n_made, cap_made;
+        int32_t n_cold; /* steps of catches so far */
     } catching;
+    fg_value *raised; /* the last exception of the program */
+    struct fg_handled {
+        fg_value *exception;
+        struct fg_handled *outer;
+    } * handled;        /* what sys.exc_info() is about, innermost first */
+    PyObject *foreseen; /* the exception that inferring the result `foreseen_of` gave, or NULL; owned by the trace */
+    fg_value *foreseen_of;
     PyObject *rules; /* callable -> rule, of the package */
 } fg_trace;
 
@@ -228,7 +240,7 @@ const char *fg_break_hint(fg_break_reason reason);
 typedef struct fg_trace_mark {
     size_t n_log;
     fg_desc_mark desc;
-    int32_t n_regs, n_steps, n_sites;
+    int32_t n_regs, n_steps, n_sites, n_catches, n_contexts;
 } fg_trace_mark;
 fg_trace_mark fg_trace_mark_get(fg_trace *t);
 void fg_trace_rewind(fg_trace *t, fg_trace_mark mark);
@@ -324,8 +336,14 @@ fg_flow fg_tensor_call(fg_trace *t, const fg_op_row *row, PyObject *callable, fg
 fg_flow fg_tensor_method(fg_trace *t, fg_value *self, PyObject *name, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);
 fg_flow fg_tensor_unpack(fg_trace *t, fg_value *o, int32_t n, fg_value **out);
 fg_flow fg_tensor_len(fg_trace *t, fg_value *o, int64_t *len);
-fg_flow fg_tensor_standin(fg_trace *t, fg_value *v, PyObject **out); /* borrowed; breaks where it cannot be inferred */
 bool fg_has_tensor(fg_trace *t, fg_value *v, int depth); /* it is or contains a tensor; never looks at lazy values beyond their type */
+
+/* --- what tensor operations would give (trace_settle.c) */
+fg_flow fg_tensor_standin(fg_trace *t, fg_value *v, PyObject **out);        /* borrowed; breaks where it cannot be inferred */
+fg_flow fg_tensor_standin_object(fg_trace *t, fg_value *v, PyObject **out); /* of an operand of any kind */
+/* After an operation was emitted: what it raises under a handler. */
+fg_flow fg_tensor_settle(fg_trace *t, fg_op_raises raises, fg_value *result, const char *what);
+fg_flow fg_tensor_settle_errstate(fg_trace *t);
 
 /* --- graphs for a backend (trace_suit.c) */
 /* FX has no run-time scalars: a torch graph for a backend takes them as constants. */
@@ -405,7 +423,29 @@ fg_flow fg_format_value(fg_trace *t, fg_value *v, fg_value *spec, fg_value **out
 fg_flow fg_convert_value(fg_trace *t, fg_value *v, int kind, fg_value **out);      /* 1 str, 2 repr, 3 ascii */
 fg_flow fg_build_string(fg_trace *t, fg_value **parts, int32_t n, fg_value **out);
 
-/* --- executor (trace_exec.c) */
+/* --- exceptions of the program (trace_raise.c) */
+/* They are values without a run-time form: a class, the arguments where they are known, and an example. */
+bool fg_is_exception(const fg_value *v);
+/* FG_FLOW_RAISE, or a break where no traced frame has a handler. */
+fg_flow fg_raise(fg_trace *t, fg_value *exception);
+/* The same for the Python exception that is set: what plain Python would raise here for all values that the guards let in. */
+fg_flow fg_raise_error(fg_trace *t, const char *what);
+fg_flow fg_raise_new(fg_trace *t, PyObject *type, const char *format, ...);
+fg_flow fg_raise_key_error(fg_trace *t, PyObject *key);
+bool fg_may_raise(fg_trace *t); /* a traced frame has a handler for what this instruction raises */
+fg_flow fg_unwind(fg_trace *t);
+fg_flow fg_raise_statement(fg_trace *t, int32_t n, fg_value *const *operands);
+fg_flow fg_handling_begin(fg_trace *t, fg_value *exception);
+fg_flow fg_handling_end(fg_trace *t);
+fg_flow fg_exception_matches(fg_trace *t, fg_value *exception, fg_value *type, bool *yes);
+fg_flow fg_exception_attr(fg_trace *t, fg_value *exception, PyObject *name, fg_value **out);
+fg_flow fg_exception_text(fg_trace *t, fg_value *exception, int kind, fg_value **out); /* kind as in fg_convert_value */
+/* The context that an exception of a step gets which is emitted now, -1: none. */
+fg_flow fg_context_here(fg_trace *t, int32_t *id);
+
+/* --- executor (trace_exec.c, trace_run.c) */
+/* One instruction. *value is set and the root frame's return is reported by *returned. */
+fg_flow fg_trace_step(fg_trace *t, bool *returned, fg_value **value);
 fg_flow fg_trace_run(fg_trace *t, bool *returned, fg_value **result);
 /* Run a generator's frame up to its next yield; *out NULL: it returned. */
 fg_flow fg_trace_resume(fg_trace *t, fg_tframe *generator, fg_value **out);

@@ -482,6 +482,10 @@ static fg_flow find(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg
     FG_DO(fg_look(t, &o));
     switch ((fg_vkind)o->kind) {
     case FG_V_TENSOR: return fg_tensor_attr(t, o, name, out);
+    case FG_V_OPAQUE:
+        if (fg_is_exception(o))
+            return fg_exception_attr(t, o, name, out);
+        return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of %s", name, o->type ? o->type->tp_name : "a run-time object");
     case FG_V_OBJECT:
         if (o->type == &PyModule_Type) {
             fg_value *dict;
@@ -559,6 +563,8 @@ fg_flow fg_attr_load(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
             return FG_FLOW_ERROR;
         return fg_call(t, getter.func, args, getter.name ? 2 : 1, NULL, out);
     }
+    if (*out == NULL && o->kind == FG_V_OBJECT && o->type != &PyModule_Type)
+        return fg_raise_new(t, PyExc_AttributeError, "'%.50s' object has no attribute '%U'", o->type->tp_name, name);
     if (*out == NULL)
         return fg_break(t, FG_BREAK_RAISES, "'%s' object has no attribute '%U'", o->type ? o->type->tp_name : "?", name);
     return FG_FLOW_OK;

@@ -60,6 +60,10 @@ static fg_flow b_scalar(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     for (int32_t i = 0; i < a->n; i++)
         if (!fg_is_scalar(a->v[i])) {
+            if (a->n == 1 && fg_is_exception(a->v[0]) && a->callable == (PyObject *)&PyUnicode_Type)
+                return fg_exception_text(t, a->v[0], 1, out);
+            if (a->n == 1 && fg_is_exception(a->v[0]) && PyType_Check(a->callable) == 0)
+                return fg_convert_value(t, a->v[0], 2, out);
             if (a->n == 1 && a->v[0]->kind == FG_V_TENSOR &&
                 (a->callable == (PyObject *)&PyFloat_Type || a->callable == (PyObject *)&PyLong_Type) && !fg_is_covered(t)) {
                 fg_reg regs[2], reg;
@@ -107,7 +111,7 @@ static fg_flow b_math(fg_trace *t, const fg_bargs *a, fg_value **out)
             FG_DO(fg_concrete(t, a->v[i]));
     PyObject *example = PyObject_Vectorcall(a->callable, stack, (size_t)a->n, NULL);
     if (example == NULL)
-        return fg_break_on_error(t, FG_BREAK_RAISES, "math");
+        return all_const ? fg_raise_error(t, "math") : fg_break_on_error(t, FG_BREAK_RAISES, "math");
     if (all_const || t->opaque || fg_is_covered(t))
         return give(t, example, out);
     if (fg_own(t, example) == NULL)
@@ -311,13 +315,22 @@ static fg_flow b_iter(fg_trace *t, const fg_bargs *a, fg_value **out)
     return fg_iter_new(t, a->v[0], out);
 }
 
+static fg_flow raise_stop(fg_trace *t, const fg_value *it)
+{
+    if (it->iter_kind == FG_ITER_GENERATOR && it->frame->yielded != NULL &&
+        !(it->frame->yielded->kind == FG_V_CONST && it->frame->yielded->real == Py_None))
+        return fg_break(t, FG_BREAK_RAISES, "StopIteration with a value");
+    PyErr_SetNone(PyExc_StopIteration);
+    return fg_raise_error(t, "StopIteration");
+}
+
 static fg_flow b_next(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     FG_DO(fg_iter_next(t, a->v[0], out));
     if (*out != NULL)
         return FG_FLOW_OK;
     if (a->n == 1)
-        return fg_break(t, FG_BREAK_RAISES, "StopIteration");
+        return raise_stop(t, a->v[0]);
     *out = a->v[1];
     return FG_FLOW_OK;
 }

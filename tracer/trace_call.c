@@ -274,6 +274,8 @@ static fg_flow call_by_rule(fg_trace *t, PyObject *rule, PyObject *callable, fg_
     if (text == NULL || name == NULL || fg_own(t, name) == NULL)
         return FG_FLOW_ERROR;
     if (strcmp(text, "graph") == 0) {
+        if (t->handled != NULL) /* it might ask what is being handled */
+            return fg_break(t, FG_BREAK_EXCEPTION_HANDLING, "%U called by a handler", name);
         const fg_op_row *row = allowed_row(t);
         return row ? fg_tensor_call(t, row, callable, args, n, kwnames, out) : FG_FLOW_ERROR;
     }

@@ -25,7 +25,12 @@ fg_flow fg_call_class(fg_trace *t, fg_value *f, PyTypeObject *type, fg_value **a
         for (int32_t i = 0; i < n; i++)
             FG_DO(fg_materialise(t, args[i], &regs[i + 1]));
         FG_DO(fg_emit(t, FG_STEP_CALL, 0, 0, NULL, kwnames, regs, n + 1, &reg));
-        return (*out = fg_value_step(t, FG_V_OPAQUE, reg, type, NULL)) ? FG_FLOW_OK : FG_FLOW_ERROR;
+        if ((*out = fg_value_step(t, FG_V_OPAQUE, reg, type, NULL)) == NULL)
+            return FG_FLOW_ERROR;
+        (*out)->c = f; /* for `raise`: the class and the arguments */
+        for (int32_t i = 0; i < n; i++)
+            FG_DO(fg_seq_append(t, *out, args[i]));
+        return FG_FLOW_OK;
     }
     if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || (type->tp_flags & Py_TPFLAGS_IS_ABSTRACT))
         return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%s()", type->tp_name);

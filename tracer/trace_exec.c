@@ -341,8 +341,7 @@ static fg_flow give_bool(fg_trace *t, fg_tframe *f, int32_t n, bool yes)
     return give(t, f, n, fg_value_const(t, yes ? Py_True : Py_False));
 }
 
-/* One instruction. *value is set and the root frame's return is reported by *returned. */
-static fg_flow step(fg_trace *t, bool *returned, fg_value **value)
+fg_flow fg_trace_step(fg_trace *t, bool *returned, fg_value **value)
 {
     fg_tframe *f = t->frame;
     const fg_instr *in = &f->icode->instrs[f->pc];
@@ -654,13 +653,25 @@ static fg_flow step(fg_trace *t, bool *returned, fg_value **value)
         FG_DO(fg_format_value(t, TOP(2), TOP(1), &out));
         FG_DO(give(t, f, 2, out));
         break;
-    case FG_OP_RAISE_VARARGS: return fg_break(t, FG_BREAK_RAISES, "raise");
+    case FG_OP_RAISE_VARARGS: return fg_raise_statement(t, in->arg, &f->stack[f->sp - in->arg]);
+    case FG_OP_RERAISE: return fg_raise(t, TOP(1));
     case FG_OP_PUSH_EXC_INFO:
+        v = TOP(1);
+        FG_DO(fg_handling_begin(t, v));
+        FG_DO(drop(t, 1));
+        FG_DO(push_const(t, Py_None)); /* what was handled before: kept by the trace */
+        FG_DO(push(t, v));
+        break;
     case FG_OP_POP_EXCEPT:
+        FG_DO(fg_handling_end(t));
+        FG_DO(drop(t, 1));
+        break;
     case FG_OP_CHECK_EXC_MATCH:
+        FG_DO(fg_exception_matches(t, TOP(2), TOP(1), &truth));
+        FG_DO(give_bool(t, f, 1, truth));
+        break;
     case FG_OP_CHECK_EG_MATCH:
     case FG_OP_PREP_RERAISE_STAR:
-    case FG_OP_RERAISE:
     case FG_OP_WITH_EXCEPT_START:
     case FG_OP_CLEANUP_THROW:
     case FG_OP_STOPITERATION_ERROR: return fg_break(t, FG_BREAK_EXCEPTION_HANDLING, "%s", fg_cop_name(in->op));
@@ -719,80 +730,4 @@ static fg_flow step(fg_trace *t, bool *returned, fg_value **value)
     if (t->frame == f)
         FG_SET(t, f->pc, f->pc + 1);
     return FG_FLOW_OK;
-}
-
-static fg_flow run_until(fg_trace *t, fg_tframe *caller)
-{
-    bool returned = false;
-    fg_value *value;
-    if (t->inline_depth > 60)
-        return fg_break(t, FG_BREAK_RECURSION, "calls in the middle of instructions nested too deep");
-    while (t->frame != caller) {
-        if (--t->budget < 0)
-            return fg_break(t, FG_BREAK_TOO_LONG, "the instruction budget of one trace is used up");
-        FG_DO(step(t, &returned, &value));
-    }
-    return FG_FLOW_OK;
-}
-
-fg_flow fg_call_now(fg_trace *t, fg_value *f, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out)
-{
-    fg_tframe *caller = t->frame;
-    FG_DO(fg_call(t, f, args, n, kwnames, out));
-    fg_tframe *callee = t->frame;
-    if (callee == caller)
-        return FG_FLOW_OK;
-    callee->on_result = FG_RESULT_KEEP;
-    FG_DO(run_until(t, caller));
-    *out = callee->yielded;
-    return FG_FLOW_OK;
-}
-
-fg_flow fg_trace_resume(fg_trace *t, fg_tframe *generator, fg_value **out)
-{
-    fg_tframe *caller = t->frame;
-    *out = NULL;
-    for (fg_tframe *f = caller; f != NULL; f = f->parent)
-        if (f == generator)
-            return fg_break(t, FG_BREAK_RAISES, "generator already executing");
-    if (generator->is_finished)
-        return FG_FLOW_OK;
-    FG_SET(t, generator->parent, caller);
-    FG_SET(t, generator->site, fg_site_here(t));
-    FG_SET(t, generator->covered, (uint8_t)fg_is_covered_inside(t));
-    FG_SET(t, t->inline_depth, t->inline_depth + 1);
-    FG_SET(t, t->frame, generator);
-    FG_DO(run_until(t, caller));
-    FG_SET(t, t->inline_depth, t->inline_depth - 1);
-    *out = generator->is_finished ? NULL : generator->yielded;
-    return FG_FLOW_OK;
-}
-
-fg_flow fg_trace_run(fg_trace *t, bool *returned, fg_value **result)
-{
-    fg_trace_mark mark = fg_trace_mark_get(t);
-    bool is_segment = t->ir.start_pc >= 0;
-    *returned = false;
-    if (is_segment)
-        FG_DO(fg_drop_frame_init(t));
-    for (;;) {
-        fg_flow flow = FG_FLOW_OK;
-        if (t->frame == t->root) {
-            if (is_segment)
-                FG_DO(fg_drop_frame(t, mark));
-            t->n_log = 0; /* nothing is ever taken back beyond the root instruction */
-            t->n_root++;
-            mark = fg_trace_mark_get(t);
-        }
-        if ((--t->budget & 1023) == 0 && fg_signal_is_pending())
-            flow = fg_break(t, FG_BREAK_RAISES, "a signal waits for its handler"); /* which is the user's, in a frame of theirs */
-        else if (t->budget < 0)
-            flow = fg_break(t, FG_BREAK_TOO_LONG, "the instruction budget of one trace is used up");
-        else
-            flow = step(t, returned, result);
-        if (flow == FG_FLOW_BREAK)
-            fg_trace_rewind(t, mark);
-        if (flow != FG_FLOW_OK || *returned)
-            return flow;
-    }
 }

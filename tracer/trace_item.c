@@ -77,7 +77,7 @@ fg_flow fg_len(fg_trace *t, fg_value *o, int64_t *len)
 static fg_flow const_fold(fg_trace *t, PyObject *result, fg_value **out)
 {
     if (result == NULL)
-        return fg_break_on_error(t, FG_BREAK_RAISES, "subscript");
+        return fg_raise_error(t, "subscript");
     return fg_own(t, result) && (*out = fg_value_const(t, result)) ? FG_FLOW_OK : FG_FLOW_ERROR;
 }
 
@@ -154,14 +154,17 @@ fg_flow fg_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value **out)
     case FG_V_TUPLE:
         if (is_slice(k))
             return seq_slice(t, o, k, out);
-        FG_DO(position(t, k, o->n, &at));
+        FG_DO(fg_index_value(t, k, &at));
+        at += at < 0 ? o->n : 0;
+        if (at < 0 || at >= o->n)
+            return fg_raise_new(t, PyExc_IndexError, "%s index out of range", o->kind == FG_V_LIST ? "list" : "tuple");
         *out = o->items[at];
         return FG_FLOW_OK;
     case FG_V_DICT: {
         PyObject *key;
         FG_DO(fg_key_const(t, k, &key));
         FG_DO(fg_dict_get(t, o, key, out));
-        return *out ? FG_FLOW_OK : fg_break(t, FG_BREAK_RAISES, "KeyError");
+        return *out ? FG_FLOW_OK : fg_raise_key_error(t, key);
     }
     case FG_V_TENSOR: return fg_tensor_subscr(t, o, k, out);
     case FG_V_OBJECT: {
@@ -541,7 +544,8 @@ fg_flow fg_unpack(fg_trace *t, fg_value *o, int32_t n, fg_value **out)
         return fg_tensor_unpack(t, o, n, out);
     FG_DO(fg_iterate(t, o, &items, &got));
     if (got != n)
-        return fg_break(t, FG_BREAK_RAISES, "%d values to unpack, %d expected", got, n);
+        return got < n ? fg_raise_new(t, PyExc_ValueError, "not enough values to unpack (expected %d, got %d)", n, got)
+                       : fg_raise_new(t, PyExc_ValueError, "too many values to unpack (expected %d)", n);
     memcpy(out, items, (size_t)n * sizeof *out);
     return FG_FLOW_OK;
 }

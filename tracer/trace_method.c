@@ -505,7 +505,7 @@ static fg_flow call_scalar(fg_trace *t, fg_value *self, PyObject *name, const fg
     Py_ssize_t nkw = args->kwnames ? PyTuple_GET_SIZE(args->kwnames) : 0;
     PyObject *result = PyObject_VectorcallMethod(name, stack, (size_t)(n - nkw + 1), args->kwnames);
     if (result == NULL)
-        return fg_break_on_error(t, FG_BREAK_RAISES, "method");
+        return fg_raise_error(t, "method");
     if (fg_own(t, result) == NULL)
         return FG_FLOW_ERROR;
     if (fg_is_fold_const(result))

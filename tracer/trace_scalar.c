@@ -247,7 +247,7 @@ fg_flow fg_truth(fg_trace *t, fg_value *v, bool *truth)
 static fg_flow fold(fg_trace *t, PyObject *result, const char *what, fg_value **out)
 {
     if (result == NULL)
-        return fg_break_on_error(t, FG_BREAK_RAISES, what);
+        return fg_raise_error(t, what);
     if (fg_own(t, result) == NULL || (*out = fg_value_const(t, result)) == NULL)
         return FG_FLOW_ERROR;
     return FG_FLOW_OK;
@@ -298,6 +298,17 @@ static fg_flow keep_small(fg_trace *t, fg_value *v, bool nonzero, bool *kept)
     return fg_guard(t, FG_GUARD_INT_RANGE, node, NULL, nonzero && n > 0 ? 1 : -SAFE_INT, nonzero && n < 0 ? -1 : SAFE_INT);
 }
 
+/* An operation on these examples has raised. Where the program handles that, their values become facts, so that it is what happens; else it is a break. */
+static fg_flow known_to_raise(fg_trace *t, fg_value **operands, int32_t n, const char *what)
+{
+    if (!fg_may_raise(t) || PyErr_ExceptionMatches(PyExc_MemoryError))
+        return fg_break_on_error(t, FG_BREAK_RAISES, what);
+    PyErr_Clear();
+    for (int32_t i = 0; i < n; i++)
+        FG_DO(fg_concrete(t, operands[i]));
+    return FG_FLOW_OK;
+}
+
 /* Where an error would be seen or would cut a graph: add the facts that rule it out, if they are cheap. */
 static fg_flow rule_out_errors(fg_trace *t, int op, fg_value *a, fg_value *b, bool *raises)
 {
@@ -338,8 +349,10 @@ fg_flow fg_scalar_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value
     if (a->real && b->real) {
         if (is_too_large(op, a->real, b->real))
             return fg_break(t, FG_BREAK_TOO_LONG, "a value would be too large");
-        if ((example = binary_now(op, a->real, b->real)) == NULL)
-            return fg_break_on_error(t, FG_BREAK_RAISES, "operator");
+        if ((example = binary_now(op, a->real, b->real)) == NULL) {
+            FG_DO(known_to_raise(t, (fg_value *[]){a, b}, 2, "operator"));
+            return fg_scalar_binary(t, op, a, b, out);
+        }
         if (Py_TYPE(example) != type) {
             Py_DECREF(example);
             return fg_break(t, FG_BREAK_INTERNAL, "result type of operator %d", op);
@@ -376,8 +389,10 @@ fg_flow fg_scalar_unary(fg_trace *t, int op, fg_value *a, fg_value **out)
         example = op == FG_OP_UNARY_NEGATIVE ? PyNumber_Negative(a->real)
                   : op == FG_OP_UNARY_INVERT ? PyNumber_Invert(a->real)
                                              : PyNumber_Positive(a->real);
-        if (example == NULL)
-            return fg_break_on_error(t, FG_BREAK_RAISES, "operator");
+        if (example == NULL && a->kind != FG_V_CONST) {
+            FG_DO(known_to_raise(t, &a, 1, "operator"));
+            return fg_scalar_unary(t, op, a, out);
+        }
     }
     if (a->kind == FG_V_CONST)
         return fold(t, example, "operator", out);
@@ -418,7 +433,9 @@ fg_flow fg_scalar_call(fg_trace *t, PyObject *callable, fg_value **args, int32_t
         return fold(t, PyObject_Vectorcall(callable, stack, (size_t)n, NULL), "call", out);
     }
     PyObject *example = NULL;
-    if (all_real && (example = PyObject_CallOneArg(callable, args[0]->real)) == NULL)
-        return fg_break_on_error(t, FG_BREAK_RAISES, "conversion");
+    if (all_real && (example = PyObject_CallOneArg(callable, args[0]->real)) == NULL) {
+        FG_DO(known_to_raise(t, args, n, "conversion"));
+        return fg_scalar_call(t, callable, args, n, out);
+    }
     return residual(t, FG_STEP_CALL, 0, callable, args, n, type, example, raises ? FG_SF_RAISES : 0, out);
 }

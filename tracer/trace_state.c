@@ -46,8 +46,13 @@ fg_flow fg_deeper(fg_trace *t)
 
 fg_trace_mark fg_trace_mark_get(fg_trace *t)
 {
-    return (fg_trace_mark){
-        .n_log = t->n_log, .desc = fg_desc_mark_get(t->desc), .n_regs = t->ir.n_regs, .n_steps = t->ir.n_steps, .n_sites = t->ir.n_sites};
+    return (fg_trace_mark){.n_log = t->n_log,
+                           .desc = fg_desc_mark_get(t->desc),
+                           .n_regs = t->ir.n_regs,
+                           .n_steps = t->ir.n_steps,
+                           .n_sites = t->ir.n_sites,
+                           .n_catches = t->ir.n_catches,
+                           .n_contexts = t->ir.n_contexts};
 }
 
 void fg_trace_rewind(fg_trace *t, fg_trace_mark mark)
@@ -60,6 +65,8 @@ void fg_trace_rewind(fg_trace *t, fg_trace_mark mark)
     t->ir.n_regs = mark.n_regs;
     t->ir.n_steps = mark.n_steps;
     t->ir.n_sites = mark.n_sites;
+    t->ir.n_catches = mark.n_catches;
+    t->ir.n_contexts = mark.n_contexts;
 }
 
 PyObject *fg_own(fg_trace *t, PyObject *object)

@@ -50,21 +50,24 @@ static bool is_harmless(fg_step_op op, int flags)
 fg_flow fg_emit_many(fg_trace *t, fg_step_op op, int flags, int arg, PyObject *name, PyObject *kwnames, const fg_reg *args, int32_t n,
                      int32_t n_results, fg_reg *first)
 {
-    int32_t caught = -1;
-    if (!is_harmless(op, flags))
+    int32_t caught = -1, context = -1;
+    if (!is_harmless(op, flags)) {
         FG_DO(fg_catch_here(t, &caught));
+        FG_DO(fg_context_here(t, &context));
+    }
     int32_t site = fg_site_here(t);
     fg_step *step = site < 0 ? NULL : fg_ir_step_add(&t->ir, op, args, n, n_results);
     if (step == NULL)
         return fg_nomem();
     if (t->ir.n_steps > 200000)
         return fg_break(t, FG_BREAK_TOO_LONG, "more than 200000 steps");
-    step->flags = (uint8_t)(flags | (fg_is_covered(t) ? FG_SF_COVERED : 0));
+    step->flags = (uint8_t)(flags | (t->catching.is_making ? FG_SF_COLD : 0) | (fg_is_covered(t) ? FG_SF_COVERED : 0));
     step->arg = arg;
     step->name = name;
     step->kwnames = kwnames;
     step->site = site;
     step->caught = caught;
+    step->context = context;
     if (first)
         *first = step->result;
     return FG_FLOW_OK;
@@ -291,6 +294,8 @@ fg_flow fg_materialise(fg_trace *t, fg_value *v, fg_reg *reg)
             FG_SET(t, v->is_building, 1);
             FG_DO(materialise_virtual(t, v));
             FG_SET(t, v->is_building, 0);
+            if (t->catching.is_making && t->ir.regs[v->reg].kind == FG_REG_STEP)
+                FG_DO(fg_push(t, &t->catching.made, &t->catching.n_made, &t->catching.cap_made, v));
         }
     }
     *reg = v->reg;

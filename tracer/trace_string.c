@@ -35,6 +35,8 @@ fg_flow fg_format_value(fg_trace *t, fg_value *v, fg_value *spec, fg_value **out
         FG_DO(fg_look(t, &spec));
         FG_DO(fg_concrete(t, spec));
     }
+    if (fg_is_exception(v) && spec == NULL)
+        return fg_exception_text(t, v, 1, out);
     if (v->kind == FG_V_TENSOR && !fg_is_covered(t))
         return string_step(t, FG_STEP_FORMAT, 0, (fg_value *[]){v, spec}, spec ? 2 : 1, NULL, FG_SF_RAISES, out);
     if (!is_plain(v))
@@ -47,7 +49,7 @@ fg_flow fg_format_value(fg_trace *t, fg_value *v, fg_value *spec, fg_value **out
         FG_DO(fg_concrete(t, v));
     PyObject *example = NULL;
     if (v->real != NULL && (example = PyObject_Format(v->real, spec ? spec->real : NULL)) == NULL)
-        return fg_break_on_error(t, FG_BREAK_RAISES, "format");
+        return v->kind == FG_V_CONST ? fg_raise_error(t, "format") : fg_break_on_error(t, FG_BREAK_RAISES, "format");
     if (v->kind == FG_V_CONST)
         return fg_own(t, example) && (*out = fg_value_const(t, example)) ? FG_FLOW_OK : FG_FLOW_ERROR;
     return string_step(t, FG_STEP_FORMAT, 0, (fg_value *[]){v, spec}, spec ? 2 : 1, example, spec ? FG_SF_RAISES : 0, out);
@@ -56,6 +58,8 @@ fg_flow fg_format_value(fg_trace *t, fg_value *v, fg_value *spec, fg_value **out
 fg_flow fg_convert_value(fg_trace *t, fg_value *v, int kind, fg_value **out)
 {
     FG_DO(fg_look(t, &v));
+    if (fg_is_exception(v))
+        return fg_exception_text(t, v, kind, out);
     if (!is_plain(v))
         return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "str or repr of %s", v->type ? v->type->tp_name : "a run-time object");
     if (kind == 1)
@@ -63,7 +67,7 @@ fg_flow fg_convert_value(fg_trace *t, fg_value *v, int kind, fg_value **out)
     FG_DO(fg_concrete(t, v));
     PyObject *text = kind == 2 ? PyObject_Repr(v->real) : PyObject_ASCII(v->real);
     if (text == NULL)
-        return fg_break_on_error(t, FG_BREAK_RAISES, "repr");
+        return fg_raise_error(t, "repr");
     return fg_own(t, text) && (*out = fg_value_const(t, text)) ? FG_FLOW_OK : FG_FLOW_ERROR;
 }
 

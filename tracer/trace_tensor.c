@@ -84,17 +84,6 @@ static fg_flow new_tensor(fg_trace *t, fg_reg reg, int lib, fg_value *const *ope
     return FG_FLOW_OK;
 }
 
-/* Under a handler an operation must be known not to raise: its metadata is inferred at once, and data-dependent errors are a break. */
-static fg_flow settle_raises(fg_trace *t, fg_op_raises raises, fg_value *result, const char *what)
-{
-    if (raises == FG_RAISES_NEVER || !fg_is_covered(t))
-        return FG_FLOW_OK;
-    if (raises == FG_RAISES_DATA)
-        return fg_break(t, FG_BREAK_MAY_RAISE_IN_TRY, "%s may raise for some data", what);
-    PyObject *standin;
-    return fg_tensor_standin(t, result, &standin);
-}
-
 static fg_flow emit_op(fg_trace *t, fg_step_op op, int lib, int arg, PyObject *name, PyObject *kwnames, fg_value **operands, int32_t n,
                        int flags, const fg_op_row *row, fg_reg *reg)
 {
@@ -144,8 +133,6 @@ fg_flow fg_tensor_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value
             return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "operator between an array and %s",
                             v->type ? v->type->tp_name : "a run-time object");
     }
-    if (lib == FG_LIB_NUMPY && fg_is_covered(t))
-        return fg_break(t, FG_BREAK_MAY_RAISE_IN_TRY, "arithmetic, which NumPy's error state may turn into an exception");
     bool in_place = op >= 13 && pair[0]->kind == FG_V_TENSOR && !pair[0]->is_scalar;
     FG_DO(emit_op(t, FG_STEP_BINARY, lib, op, NULL, NULL, pair, 2, FG_SF_GRAPH | (in_place ? FG_SF_EFFECT : 0), NULL, &reg));
     FG_DO(new_tensor(t, reg, lib, pair, 2, out));
@@ -157,7 +144,8 @@ fg_flow fg_tensor_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value
             *out = pair[0]; /* an array gives itself */
         return FG_FLOW_OK;
     }
-    return settle_raises(t, FG_RAISES_METADATA, *out, "the operator");
+    FG_DO(fg_tensor_settle(t, FG_RAISES_METADATA, *out, "the operator"));
+    return lib == FG_LIB_NUMPY ? fg_tensor_settle_errstate(t) : FG_FLOW_OK;
 }
 
 fg_flow fg_tensor_compare(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
@@ -174,7 +162,7 @@ fg_flow fg_tensor_compare(fg_trace *t, int op, fg_value *a, fg_value *b, fg_valu
                             pair[i]->type ? pair[i]->type->tp_name : "a run-time object");
     FG_DO(emit_op(t, FG_STEP_COMPARE, lib, op, NULL, NULL, pair, 2, FG_SF_GRAPH, NULL, &reg));
     FG_DO(new_tensor(t, reg, lib, pair, 2, out));
-    return settle_raises(t, FG_RAISES_METADATA, *out, "the comparison");
+    return fg_tensor_settle(t, FG_RAISES_METADATA, *out, "the comparison");
 }
 
 fg_flow fg_tensor_unary(fg_trace *t, int op, fg_value *a, fg_value **out)
@@ -183,7 +171,7 @@ fg_flow fg_tensor_unary(fg_trace *t, int op, fg_value *a, fg_value **out)
     int lib = fg_tensor_library(a);
     FG_DO(emit_op(t, FG_STEP_UNARY, lib, op, NULL, NULL, &a, 1, FG_SF_GRAPH, NULL, &reg));
     FG_DO(new_tensor(t, reg, lib, &a, 1, out));
-    return settle_raises(t, FG_RAISES_METADATA, *out, "the operator");
+    return fg_tensor_settle(t, FG_RAISES_METADATA, *out, "the operator");
 }
 
 static fg_flow check_index(fg_trace *t, fg_value **k, int *lib, bool *by_data)
@@ -235,7 +223,7 @@ fg_flow fg_tensor_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value **out)
     }
     FG_DO(emit_op(t, FG_STEP_SUBSCR, lib, by_data, NULL, NULL, pair, 2, FG_SF_GRAPH, NULL, &reg));
     FG_DO(new_tensor(t, reg, lib, pair, 2, out));
-    return settle_raises(t, by_data ? FG_RAISES_DATA : FG_RAISES_METADATA, *out, "the subscript");
+    return fg_tensor_settle(t, by_data ? FG_RAISES_DATA : FG_RAISES_METADATA, *out, "the subscript");
 }
 
 fg_flow fg_tensor_store_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value *v)
@@ -265,166 +253,6 @@ fg_flow fg_tensor_store_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value *
     FG_DO(fg_emit(t, FG_STEP_STORE_SUBSCR, FG_SF_GRAPH | FG_SF_EFFECT | FG_SF_RAISES, 0, NULL, NULL, regs, 3, NULL));
     if (lib == FG_LIB_TORCH)
         FG_SET(t, t->uses_torch, true);
-    return FG_FLOW_OK;
-}
-
-/* --- stand-ins */
-
-static fg_flow standin_object(fg_trace *t, fg_value *v, PyObject **out)
-{
-    switch ((fg_vkind)v->kind) {
-    case FG_V_TENSOR: return fg_tensor_standin(t, v, out);
-    case FG_V_SCALAR:
-        FG_DO(fg_concrete(t, v));
-        /* fall through */
-    case FG_V_CONST: *out = v->real; return FG_FLOW_OK;
-    case FG_V_LIST:
-    case FG_V_TUPLE:
-    case FG_V_SLICE: {
-        PyObject *seq = fg_own(t, PyTuple_New(v->n)), *part;
-        if (seq == NULL)
-            return FG_FLOW_ERROR;
-        for (int32_t i = 0; i < v->n; i++) {
-            FG_DO(standin_object(t, v->items[i], &part));
-            PyTuple_SET_ITEM(seq, i, Py_NewRef(part));
-        }
-        if (v->kind == FG_V_LIST)
-            seq = fg_own(t, PySequence_List(seq));
-        else if (v->kind == FG_V_SLICE)
-            seq = fg_own(t, PySlice_New(PyTuple_GET_ITEM(seq, 0), PyTuple_GET_ITEM(seq, 1), v->n > 2 ? PyTuple_GET_ITEM(seq, 2) : NULL));
-        *out = seq;
-        return seq ? FG_FLOW_OK : FG_FLOW_ERROR;
-    }
-    default: return fg_break(t, FG_BREAK_INFERENCE, "operand of type %s", v->type ? v->type->tp_name : "?");
-    }
-}
-
-static PyObject *operator_function(int op, int unary)
-{
-    static const char *const binary[] = {"add", "and_", "floordiv", "lshift", "matmul",  "mul", "mod",
-                                         "or_", "pow",  "rshift",   "sub",    "truediv", "xor"};
-    static PyObject *module;
-    if (module == NULL && (module = PyImport_ImportModule("operator")) == NULL)
-        return NULL;
-    return PyObject_GetAttrString(module, !unary                       ? binary[op % 13]
-                                          : op == FG_OP_UNARY_NEGATIVE ? "neg"
-                                          : op == FG_OP_UNARY_INVERT   ? "invert"
-                                                                       : "pos");
-}
-
-static PyObject *compare_function(int op)
-{
-    static const char *const names[] = {"lt", "le", "eq", "ne", "gt", "ge"};
-    PyObject *module = PyImport_ImportModule("operator");
-    PyObject *f = module ? PyObject_GetAttrString(module, names[op]) : NULL;
-    Py_XDECREF(module);
-    return f;
-}
-
-static fg_flow infer_step(fg_trace *t, fg_value *v, const fg_step *step, PyObject **out)
-{
-    const fg_op_row *row = step->row;
-    if (row != NULL && (row->flags & (FG_OPF_DATA_OUTPUT | FG_OPF_CHANGES_META)))
-        return fg_break(t, FG_BREAK_DATA_DEPENDENT_SHAPE, "the result of %U", row->name);
-    if (row != NULL && (row->flags & FG_OPF_STATE))
-        return fg_break(t, FG_BREAK_INFERENCE, "%U changes hidden state", row->name);
-    if (step->op == FG_STEP_SUBSCR && step->arg)
-        return fg_break(t, FG_BREAK_DATA_DEPENDENT_SHAPE, "the result of an index array or mask");
-    if (v->n > 32)
-        return fg_break(t, FG_BREAK_INFERENCE, "too many operands");
-    PyObject *args[33], *callable = NULL, *result = NULL;
-    for (int32_t i = 0; i < v->n; i++)
-        FG_DO(standin_object(t, v->items[i], &args[i]));
-    int unsupported = 0;
-    size_t nkw = step->kwnames ? (size_t)PyTuple_GET_SIZE(step->kwnames) : 0;
-    fg_status st = FG_OK;
-    switch ((fg_step_op)step->op) {
-    case FG_STEP_BINARY:
-        if (step->arg >= 13) { /* in place: the left operand's own metadata, where it is an array */
-            *out = args[0];
-            return FG_FLOW_OK;
-        }
-        callable = operator_function(step->arg, 0);
-        break;
-    case FG_STEP_UNARY: callable = operator_function(step->arg, 1); break;
-    case FG_STEP_COMPARE: callable = compare_function(step->arg); break;
-    case FG_STEP_SUBSCR: result = PyObject_GetItem(args[0], args[1]); break;
-    case FG_STEP_ATTR: result = PyObject_GetAttr(args[0], step->name); break;
-    case FG_STEP_CALL: callable = Py_NewRef(t->ir.regs[step->args[0]].object); break;
-    case FG_STEP_CALL_METHOD: st = fg_standin_method(step->name, args, (size_t)v->n - nkw, step->kwnames, &result, &unsupported); break;
-    case FG_STEP_UNPACK: result = PySequence_GetItem(args[0], (Py_ssize_t)v->cap); break;
-    default: return fg_break(t, FG_BREAK_INFERENCE, "step");
-    }
-    if (callable != NULL) {
-        st = fg_standin_call(callable, args, (size_t)v->n - nkw, step->kwnames, &result, &unsupported);
-        Py_DECREF(callable);
-    }
-    if (unsupported)
-        return fg_break(t, FG_BREAK_INFERENCE, "too large to infer");
-    if (st != FG_OK || result == NULL)
-        return fg_break_on_error(t, PyErr_Occurred() ? FG_BREAK_RAISES : FG_BREAK_INFERENCE, "inferring the metadata of an operation");
-    *out = fg_own(t, result);
-    return *out ? FG_FLOW_OK : FG_FLOW_ERROR;
-}
-
-/* A chain of operations is inferred from its inputs on; the recursion is as deep as the chain, so its first part is done by a worklist. */
-static fg_flow standin_now(fg_trace *t, fg_value *v)
-{
-    PyObject *made;
-    if (v->step >= 0) {
-        fg_step step = t->ir.steps[v->step];
-        FG_DO(infer_step(t, v, &step, &made));
-    } else {
-        const fg_tensor_adaptor *adaptor = v->type ? fg_tensor_adaptor_find(v->type) : NULL;
-        fg_tensor_meta meta;
-        const char *why;
-        if (v->is_scalar && v->real != NULL) {
-            made = v->real; /* immutable; its value does not decide metadata */
-        } else {
-            if (adaptor == NULL || v->real == NULL || adaptor->read(adaptor, v->real, &meta, &why) != 1)
-                return fg_break(t, FG_BREAK_INFERENCE, "an input's metadata");
-            if (fg_standin_new(&meta, &made) != FG_OK)
-                return fg_break_on_error(t, FG_BREAK_INFERENCE, "stand-in");
-            if (fg_own(t, made) == NULL)
-                return FG_FLOW_ERROR;
-        }
-    }
-    FG_SET(t, v->standin, made);
-    return FG_FLOW_OK;
-}
-
-fg_flow fg_tensor_standin(fg_trace *t, fg_value *v, PyObject **out)
-{
-    size_t cap = 64, n = 0;
-    fg_value **todo = fg_arena_alloc(&t->arena, cap * sizeof *todo);
-    if (todo == NULL)
-        return fg_nomem();
-    todo[n++] = v;
-    while (n > 0) {
-        fg_value *at = todo[n - 1];
-        if (at->standin != NULL) {
-            n--;
-            continue;
-        }
-        size_t before = n;
-        for (int32_t i = 0; at->step >= 0 && i < at->n; i++)
-            if (at->items[i]->kind == FG_V_TENSOR && at->items[i]->standin == NULL && at->items[i] != at) {
-                if (n == cap) {
-                    fg_value **more = fg_arena_alloc(&t->arena, 2 * cap * sizeof *more);
-                    if (more == NULL)
-                        return fg_nomem();
-                    memcpy(more, todo, cap * sizeof *todo);
-                    todo = more;
-                    cap *= 2;
-                }
-                todo[n++] = at->items[i];
-            }
-        if (n == before) {
-            FG_DO(standin_now(t, at));
-            n--;
-        }
-    }
-    *out = v->standin;
     return FG_FLOW_OK;
 }
 
@@ -477,7 +305,7 @@ fg_flow fg_tensor_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
     fg_reg reg;
     FG_DO(emit_op(t, FG_STEP_ATTR, fg_tensor_library(o), 0, name, NULL, &o, 1, FG_SF_GRAPH, row, &reg));
     FG_DO(new_tensor(t, reg, fg_tensor_library(o), &o, 1, out));
-    return settle_raises(t, (fg_op_raises)row->raises, *out, "the attribute");
+    return fg_tensor_settle(t, (fg_op_raises)row->raises, *out, "the attribute");
 }
 
 /* Python scalar taken out of a tensor: known type, unknown value. */
@@ -611,14 +439,16 @@ static fg_flow finish_op(fg_trace *t, const fg_op_row *row, fg_reg reg, int lib,
             return FG_FLOW_OK;
         }
     }
-    fg_op_raises raises = (row->flags & FG_OPF_ERRSTATE) ? FG_RAISES_DATA : (fg_op_raises)row->raises;
     if (row->flags & FG_OPF_STATE)
         t->ir.steps[t->ir.n_steps - 1].flags |= FG_SF_EFFECT;
     if (lib == FG_LIB_TORCH)
         FG_SET(t, t->uses_torch, true);
     switch ((fg_op_result)row->result) {
     case FG_RESULT_TENSOR:
-    case FG_RESULT_SELF: FG_DO(new_tensor(t, reg, lib, args, n, out)); return settle_raises(t, raises, *out, "the operation");
+    case FG_RESULT_SELF:
+        FG_DO(new_tensor(t, reg, lib, args, n, out));
+        FG_DO(fg_tensor_settle(t, (fg_op_raises)row->raises, *out, "the operation"));
+        return (row->flags & FG_OPF_ERRSTATE) ? fg_tensor_settle_errstate(t) : FG_FLOW_OK;
     case FG_RESULT_NONE:
         t->ir.steps[t->ir.n_steps - 1].flags |= FG_SF_EFFECT;
         if (fg_is_covered(t))
@@ -668,7 +498,7 @@ fg_flow fg_tensor_call(fg_trace *t, const fg_op_row *row, PyObject *callable, fg
         if (n > 16)
             return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U with %d arguments", row->name, n);
         for (int32_t i = 0; i < n; i++)
-            FG_DO(args[i]->kind == FG_V_TENSOR ? metadata_of(t, args[i], &stack[i]) : standin_object(t, args[i], &stack[i]));
+            FG_DO(args[i]->kind == FG_V_TENSOR ? metadata_of(t, args[i], &stack[i]) : fg_tensor_standin_object(t, args[i], &stack[i]));
         if (lib == FG_LIB_TORCH) /* what it says may be the thread's state */
             FG_SET(t, t->uses_torch, true);
         result = PyObject_Vectorcall(callable, stack, (size_t)(n - nkw), kwnames);
@@ -710,7 +540,7 @@ fg_flow fg_tensor_method(fg_trace *t, fg_value *self, PyObject *name, fg_value *
             return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U with %d arguments", row->name, n);
         FG_DO(metadata_of(t, self, &stack[0]));
         for (int32_t i = 1; i <= n; i++)
-            FG_DO(all[i]->kind == FG_V_TENSOR ? metadata_of(t, all[i], &stack[i]) : standin_object(t, all[i], &stack[i]));
+            FG_DO(all[i]->kind == FG_V_TENSOR ? metadata_of(t, all[i], &stack[i]) : fg_tensor_standin_object(t, all[i], &stack[i]));
         return meta_result(t, PyObject_VectorcallMethod(name, stack, (size_t)(n + 1 - nkw), kwnames), out);
     }
     FG_DO(check_arguments(t, row, all, n + 1, kwnames, &writes));

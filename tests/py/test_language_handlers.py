@@ -249,3 +249,225 @@ def test_handlers_of_methods_and_attributes():
         m = Model()
         return m.step, m
     check_twins(make, list(PAIRS) * 2)
+
+
+# --- exceptions that are known while tracing: the handler is part of the graph
+
+class Failure(Exception): pass
+class Narrow(Failure): pass
+
+
+one_graph = Cases()
+
+
+def checked(a, b):
+    if a.shape != b.shape: raise ValueError("shapes", a.shape)
+    return a + b
+def relays(a, b):
+    try: return checked_shape(a, b)
+    except ValueError as e: raise RuntimeError("no") from e
+def tries(a, b):
+    try: return a @ b
+    except ValueError: return None
+
+
+@one_graph(*PAIRS)
+def handler_does_the_work(a, b):
+    try: y = a @ b
+    except ValueError: y = a * 2
+    else: y = y + 1
+    finally: a = 3
+    return y, a
+@one_graph(*PAIRS)
+def handler_reads_the_exception(a, b):
+    try: return a @ b
+    except (TypeError, ValueError) as e: return a - 1, str(e), e.args, f"{e}", isinstance(e, ValueError), type(e).__name__, repr(e)
+@one_graph((A, A), (A, B), (B, B))
+def explicit_raise(a, b):
+    try:
+        if a.shape[0] == 2: raise Narrow("two", a.shape)
+        if b.shape[0] == 2: raise KeyError
+        y = a + b
+    except Failure as e: y = a * 2, e.args
+    except LookupError as e: y = b * 3, e.args, str(e)
+    return y
+@one_graph(*PAIRS)
+def raised_in_an_inlined_function(a, b):
+    try: y = checked(a, b)
+    except ValueError as e: y = a, e.args
+    return y
+@one_graph(*PAIRS)
+def raised_twice(a, b):
+    try: y = relays(a, b)
+    except RuntimeError as e: y = a, str(e)
+    return y
+@one_graph((A, A), (A, B), (A, C), (C, B))
+def handled_in_an_inlined_function(a, b):
+    x = checked(a, a)
+    return x, tries_without_arithmetic(a, b)
+def tries_without_arithmetic(a, b):
+    try: return checked_shape(a, b)
+    except ValueError as e: return a * 2, e.args
+def checked_shape(a, b):
+    if a.shape != b.shape: raise ValueError("differs")
+    return a.T
+@one_graph(*PAIRS)
+def nested_handlers(a, b):
+    log = []
+    try:
+        try: a @ b
+        except TypeError: log.append("type")
+        finally: log.append("finally")
+    except ValueError:
+        try: checked(b, a)
+        except ValueError as e: log.append(e.args)
+        else: log.append("else")
+    return log
+@one_graph(*[(a, b, n) for a, b in PAIRS for n in (0, 3)])
+def in_a_loop_of_one_graph(a, b, n):
+    out = []
+    for i in range(n):
+        try: y = a @ b
+        except ValueError:
+            if i == 1: continue
+            y = a * i
+        out.append(y)
+    return out
+@one_graph(({"a": 1}, "a", 0), ({"a": 1}, "b", 1), ({}, "b", 5))
+def builtin_errors(d, k, i):
+    out, x = [], [1, 2]
+    try: out.append(d[k])
+    except KeyError as e: out.append(e.args)
+    try: out.append(x[i])
+    except IndexError as e: out.append(str(e))
+    try: p, q = x[i:]
+    except ValueError as e: out.append(str(e))
+    try: out.append(int(k))
+    except ValueError as e: out.append(str(e))
+    try: out.append(x[0] / i)
+    except ZeroDivisionError as e: out.append(str(e))
+    it = iter(x); next(it); next(it)
+    try: next(it)
+    except StopIteration: out.append("stop")
+    return out
+@one_graph(*PAIRS)
+def error_variable_is_gone(a, b):
+    e = 1
+    try: a @ b
+    except ValueError as e: pass
+    try: return e
+    except NameError: return "unbound"
+
+
+handlers = Cases()
+
+
+@handlers(*PAIRS)
+def exception_is_kept(a, b):
+    err = None
+    try: y = a @ b
+    except ValueError as e: err = e; y = a * 2
+    return y, str(err), err and err.__traceback__.tb_lineno
+@handlers(*PAIRS)
+def exception_is_put_away(a, b):
+    errors = []
+    try: y = a @ b
+    except ValueError as e: errors.append(e); y = None
+    return y, [(type(e), str(e)) for e in errors]
+@handlers(*PAIRS)
+def error_in_the_handler(a, b):
+    try: return a @ b
+    except ValueError: return a[7]
+@handlers(*PAIRS)
+def error_in_the_handler_of_a_function(a, b):
+    try: return checked(a, b)
+    except ValueError: return checked_shape(a, b)
+@handlers(*PAIRS)
+def caught_outside_the_handler(a, b):
+    try:
+        try: return checked(a, b)
+        except ValueError as e: a = 5; return np.sum(b[9])
+        finally: b = 1
+    except IndexError as e:
+        return str(e), str(e.__context__), a, b, e.__context__.__traceback__.tb_lineno, e.__traceback__.tb_lineno
+@handlers(*PAIRS)
+def asks_what_is_handled(a, b):
+    import sys
+    try: a @ b
+    except ValueError: return sys.exc_info()[0], sys.exc_info()[2].tb_lineno
+@handlers(*PAIRS)
+def bare_raise_of_a_callee(a, b):
+    def again(): raise
+    try: a @ b
+    except ValueError: again()
+@handlers(*PAIRS)
+def handler_changes_what_exists(a, b):
+    try: a @ b
+    except ValueError: a[0] = 7.0; a += 1
+    return a.sum()
+@handlers(*PAIRS)
+def raise_of_an_existing_exception(a, b):
+    err = ValueError("kept")
+    try:
+        if a is not b: raise err
+    except ValueError as e: return e is err, err.__traceback__.tb_lineno
+    return a @ b
+
+
+@one_graph.parametrize()
+def test_known_exception(case): check_case(case)
+
+
+@handlers.parametrize()
+def test_handler(case): check_case(case)
+
+
+@needs_engine
+@one_graph.parametrize()
+def test_known_exceptions_are_one_graph(case):
+    f = framegate.compile(case.fn, fullgraph=True)
+    for args in case.inputs * 2:
+        check_same(observe(case.fn, args), observe(f, args), "fullgraph")
+
+
+def handler_that_divides(a, b):
+    try: return checked(a, b)
+    except ValueError: return a / (a * 0)
+
+
+def test_what_fails_in_a_traced_handler_has_its_context():
+    """At run time no exception is being handled there, and yet the new one was raised on top of it."""
+    f = cap(handler_that_divides)
+    def both(what):
+        want, got = (observe(g, (C, B), filename=__file__) for g in (handler_that_divides, f))
+        check_same(want, got, what)
+    with np.errstate(all="ignore"): both("quiet")
+    with np.errstate(all="raise"): both("raised")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        both("warning")
+    with np.errstate(all="raise"):
+        try: f(C, B)
+        except FloatingPointError as e:
+            assert type(e.__context__) is ValueError and e.__context__.args == ("shapes", (3,))
+            names, tb = [], e.__context__.__traceback__
+            while tb is not None: names.append(tb.tb_frame.f_code.co_name); tb = tb.tb_next
+            assert names == ["handler_that_divides", "checked"]
+    for kind in (KeyboardInterrupt, MemoryError):
+        for g in (handler_that_divides, f):
+            with Raising(kind("now")):
+                try: g(C, B)
+                except kind as e: assert e.args == ("now",) and type(e.__context__) is ValueError and e.__context__.__context__ is None
+
+
+def test_classes_of_exceptions_may_change():
+    def make():
+        class Base(Exception): pass
+        class Mine(Base): pass
+        def f(n):
+            try: raise Mine(n)
+            except Base as e: return "base", e.args
+            except Exception: return "other"
+        return f, (Base, Mine)
+    def change(state): state[1].__bases__ = (type("Other", (Exception,), {}),)
+    check_twins(make, [(1,), (1,), change, (1,)])

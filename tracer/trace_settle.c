@@ -1,0 +1,256 @@
+/* What an operation on tensors would give: stand-ins, inferred operation by operation, and what follows from them under a handler. */
+#include "tracer/infer_meta.h"
+#include "tracer/trace_python.h"
+
+#include <string.h>
+
+fg_flow fg_tensor_standin_object(fg_trace *t, fg_value *v, PyObject **out)
+{
+    switch ((fg_vkind)v->kind) {
+    case FG_V_TENSOR: return fg_tensor_standin(t, v, out);
+    case FG_V_SCALAR:
+        FG_DO(fg_concrete(t, v));
+        /* fall through */
+    case FG_V_CONST: *out = v->real; return FG_FLOW_OK;
+    case FG_V_LIST:
+    case FG_V_TUPLE:
+    case FG_V_SLICE: {
+        PyObject *seq = fg_own(t, PyTuple_New(v->n)), *part;
+        if (seq == NULL)
+            return FG_FLOW_ERROR;
+        for (int32_t i = 0; i < v->n; i++) {
+            FG_DO(fg_tensor_standin_object(t, v->items[i], &part));
+            PyTuple_SET_ITEM(seq, i, Py_NewRef(part));
+        }
+        if (v->kind == FG_V_LIST)
+            seq = fg_own(t, PySequence_List(seq));
+        else if (v->kind == FG_V_SLICE)
+            seq = fg_own(t, PySlice_New(PyTuple_GET_ITEM(seq, 0), PyTuple_GET_ITEM(seq, 1), v->n > 2 ? PyTuple_GET_ITEM(seq, 2) : NULL));
+        *out = seq;
+        return seq ? FG_FLOW_OK : FG_FLOW_ERROR;
+    }
+    default: return fg_break(t, FG_BREAK_INFERENCE, "operand of type %s", v->type ? v->type->tp_name : "?");
+    }
+}
+
+static PyObject *operator_function(int op, int unary)
+{
+    static const char *const binary[] = {"add", "and_", "floordiv", "lshift", "matmul",  "mul", "mod",
+                                         "or_", "pow",  "rshift",   "sub",    "truediv", "xor"};
+    static PyObject *module;
+    if (module == NULL && (module = PyImport_ImportModule("operator")) == NULL)
+        return NULL;
+    return PyObject_GetAttrString(module, !unary                       ? binary[op % 13]
+                                          : op == FG_OP_UNARY_NEGATIVE ? "neg"
+                                          : op == FG_OP_UNARY_INVERT   ? "invert"
+                                                                       : "pos");
+}
+
+static PyObject *compare_function(int op)
+{
+    static const char *const names[] = {"lt", "le", "eq", "ne", "gt", "ge"};
+    PyObject *module = PyImport_ImportModule("operator");
+    PyObject *f = module ? PyObject_GetAttrString(module, names[op]) : NULL;
+    Py_XDECREF(module);
+    return f;
+}
+
+static fg_flow infer_step(fg_trace *t, fg_value *v, const fg_step *step, PyObject **out)
+{
+    const fg_op_row *row = step->row;
+    if (row != NULL && (row->flags & (FG_OPF_DATA_OUTPUT | FG_OPF_CHANGES_META)))
+        return fg_break(t, FG_BREAK_DATA_DEPENDENT_SHAPE, "the result of %U", row->name);
+    if (row != NULL && (row->flags & FG_OPF_STATE))
+        return fg_break(t, FG_BREAK_INFERENCE, "%U changes hidden state", row->name);
+    if (step->op == FG_STEP_SUBSCR && step->arg)
+        return fg_break(t, FG_BREAK_DATA_DEPENDENT_SHAPE, "the result of an index array or mask");
+    if (v->n > 32)
+        return fg_break(t, FG_BREAK_INFERENCE, "too many operands");
+    PyObject *args[33], *callable = NULL, *result = NULL;
+    for (int32_t i = 0; i < v->n; i++)
+        FG_DO(fg_tensor_standin_object(t, v->items[i], &args[i]));
+    int unsupported = 0;
+    size_t nkw = step->kwnames ? (size_t)PyTuple_GET_SIZE(step->kwnames) : 0;
+    fg_status st = FG_OK;
+    switch ((fg_step_op)step->op) {
+    case FG_STEP_BINARY:
+        if (step->arg >= 13) { /* in place: the left operand's own metadata, where it is an array */
+            *out = args[0];
+            return FG_FLOW_OK;
+        }
+        callable = operator_function(step->arg, 0);
+        break;
+    case FG_STEP_UNARY: callable = operator_function(step->arg, 1); break;
+    case FG_STEP_COMPARE: callable = compare_function(step->arg); break;
+    case FG_STEP_SUBSCR: result = PyObject_GetItem(args[0], args[1]); break;
+    case FG_STEP_ATTR: result = PyObject_GetAttr(args[0], step->name); break;
+    case FG_STEP_CALL: callable = Py_NewRef(t->ir.regs[step->args[0]].object); break;
+    case FG_STEP_CALL_METHOD: st = fg_standin_method(step->name, args, (size_t)v->n - nkw, step->kwnames, &result, &unsupported); break;
+    case FG_STEP_UNPACK: result = PySequence_GetItem(args[0], (Py_ssize_t)v->cap); break;
+    default: return fg_break(t, FG_BREAK_INFERENCE, "step");
+    }
+    if (callable != NULL) {
+        st = fg_standin_call(callable, args, (size_t)v->n - nkw, step->kwnames, &result, &unsupported);
+        Py_DECREF(callable);
+    }
+    if (unsupported)
+        return fg_break(t, FG_BREAK_INFERENCE, "too large to infer");
+    if (st != FG_OK && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception) && !PyErr_ExceptionMatches(PyExc_MemoryError)) {
+        PyObject *type, *value, *tb;
+        PyErr_Fetch(&type, &value, &tb);
+        PyErr_NormalizeException(&type, &value, &tb);
+        Py_XDECREF(type);
+        Py_XDECREF(tb);
+        if (fg_own(t, value) == NULL)
+            return FG_FLOW_ERROR;
+        t->foreseen = value;
+        t->foreseen_of = v;
+        return fg_break(t, FG_BREAK_RAISES, "inferring the metadata of an operation: %s", Py_TYPE(value)->tp_name);
+    }
+    if (st != FG_OK || result == NULL)
+        return fg_break_on_error(t, PyErr_Occurred() ? FG_BREAK_RAISES : FG_BREAK_INFERENCE, "inferring the metadata of an operation");
+    *out = fg_own(t, result);
+    return *out ? FG_FLOW_OK : FG_FLOW_ERROR;
+}
+
+/* A chain of operations is inferred from its inputs on; the recursion is as deep as the chain, so its first part is done by a worklist. */
+static fg_flow standin_now(fg_trace *t, fg_value *v)
+{
+    PyObject *made;
+    if (v->step >= 0) {
+        fg_step step = t->ir.steps[v->step];
+        FG_DO(infer_step(t, v, &step, &made));
+    } else {
+        const fg_tensor_adaptor *adaptor = v->type ? fg_tensor_adaptor_find(v->type) : NULL;
+        fg_tensor_meta meta;
+        const char *why;
+        if (v->is_scalar && v->real != NULL) {
+            made = v->real; /* immutable; its value does not decide metadata */
+        } else {
+            if (adaptor == NULL || v->real == NULL || adaptor->read(adaptor, v->real, &meta, &why) != 1)
+                return fg_break(t, FG_BREAK_INFERENCE, "an input's metadata");
+            if (fg_standin_new(&meta, &made) != FG_OK)
+                return fg_break_on_error(t, FG_BREAK_INFERENCE, "stand-in");
+            if (fg_own(t, made) == NULL)
+                return FG_FLOW_ERROR;
+        }
+    }
+    FG_SET(t, v->standin, made);
+    return FG_FLOW_OK;
+}
+
+fg_flow fg_tensor_standin(fg_trace *t, fg_value *v, PyObject **out)
+{
+    size_t cap = 64, n = 0;
+    fg_value **todo = fg_arena_alloc(&t->arena, cap * sizeof *todo);
+    if (todo == NULL)
+        return fg_nomem();
+    todo[n++] = v;
+    while (n > 0) {
+        fg_value *at = todo[n - 1];
+        if (at->standin != NULL) {
+            n--;
+            continue;
+        }
+        size_t before = n;
+        for (int32_t i = 0; at->step >= 0 && i < at->n; i++)
+            if (at->items[i]->kind == FG_V_TENSOR && at->items[i]->standin == NULL && at->items[i] != at) {
+                if (n == cap) {
+                    fg_value **more = fg_arena_alloc(&t->arena, 2 * cap * sizeof *more);
+                    if (more == NULL)
+                        return fg_nomem();
+                    memcpy(more, todo, cap * sizeof *todo);
+                    todo = more;
+                    cap *= 2;
+                }
+                todo[n++] = at->items[i];
+            }
+        if (n == before) {
+            FG_DO(standin_now(t, at));
+            n--;
+        }
+    }
+    *out = v->standin;
+    return FG_FLOW_OK;
+}
+
+/* --- under a handler */
+
+/* Whether inferring is cheap and says nothing about scalars of this very call: small operands, whose values no error depends on. */
+static bool is_foreseeable(const fg_value *v, int *left)
+{
+    enum { SMALL = 4096 };
+    if (--*left < 0)
+        return false;
+    switch ((fg_vkind)v->kind) {
+    case FG_V_CONST: return true;
+    case FG_V_TENSOR:
+        if (v->standin != NULL)
+            return !fg_py_is_fake(v->standin);
+        if (v->step < 0) {
+            const fg_tensor_adaptor *adaptor = v->type && !v->is_scalar ? fg_tensor_adaptor_find(v->type) : NULL;
+            fg_tensor_meta meta;
+            const char *why;
+            int64_t n = 1;
+            if (adaptor == NULL || v->real == NULL || adaptor->read(adaptor, v->real, &meta, &why) != 1)
+                return false;
+            for (int32_t i = 0; i < meta.ndim && fg_tensor_library(v) == FG_LIB_TORCH; i++)
+                n = meta.sizes[i] > SMALL ? SMALL + 1 : n > SMALL ? n : n * meta.sizes[i];
+            return n <= SMALL;
+        }
+        /* fall through */
+    case FG_V_LIST:
+    case FG_V_TUPLE:
+    case FG_V_SLICE:
+        for (int32_t i = 0; i < v->n; i++)
+            if (!is_foreseeable(v->items[i], left))
+                return false;
+        return true;
+    default: return false;
+    }
+}
+
+/* The operation whose result this is, and which was emitted last, raises what was foreseen instead. */
+static fg_flow raise_foreseen(fg_trace *t, fg_value *result)
+{
+    PyObject *error = t->foreseen;
+    if (t->ir.n_steps - 1 != result->step || !fg_may_raise(t))
+        return fg_break(t, FG_BREAK_RAISES, "inferring the metadata of an operation: %s", Py_TYPE(error)->tp_name);
+    t->ir.n_steps--;
+    t->ir.n_regs = result->reg;
+    PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+    return fg_raise_error(t, "an operation");
+}
+
+/* Under a handler the metadata of an operation is inferred at once: a failure is the exception that the program sees. Where what is raised at run time cannot be
+ * handed to the handler, the operation must besides be known not to raise, so an error that depends on data is a break. */
+fg_flow fg_tensor_settle(fg_trace *t, fg_op_raises raises, fg_value *result, const char *what)
+{
+    PyObject *standin;
+    int left = 64;
+    bool covered = fg_is_covered(t), is_handled = fg_may_raise(t);
+    if (raises == FG_RAISES_NEVER || !(covered || is_handled))
+        return FG_FLOW_OK;
+    if (raises == FG_RAISES_DATA)
+        return covered ? fg_break(t, FG_BREAK_MAY_RAISE_IN_TRY, "%s may raise for some data", what) : FG_FLOW_OK;
+    bool foresees = is_handled && is_foreseeable(result, &left);
+    if (!covered && !foresees)
+        return FG_FLOW_OK;
+    fg_trace_mark mark = fg_trace_mark_get(t);
+    t->foreseen = NULL;
+    fg_flow flow = fg_tensor_standin(t, result, &standin);
+    if (flow == FG_FLOW_BREAK && foresees && t->foreseen != NULL && t->foreseen_of == result)
+        return raise_foreseen(t, result);
+    if (flow == FG_FLOW_BREAK && !covered) {
+        fg_trace_rewind(t, mark);
+        return FG_FLOW_OK;
+    }
+    return flow;
+}
+
+/* What NumPy's error state may turn into an exception. */
+fg_flow fg_tensor_settle_errstate(fg_trace *t)
+{
+    return fg_is_covered(t) ? fg_break(t, FG_BREAK_MAY_RAISE_IN_TRY, "arithmetic, which NumPy's error state may turn into an exception")
+                            : FG_FLOW_OK;
+}
