@@ -529,6 +529,11 @@ static fg_flow find(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg
         PyObject *descr = fg_py_type_lookup(o->type, name);
         if (descr == NULL)
             return FG_FLOW_OK;
+        Py_ssize_t field = o->kind == FG_V_TUPLE && o->type != &PyTuple_Type ? fg_py_result_field(o->type, name) : -1;
+        if (field >= 0 && field < o->n) {
+            *out = o->items[field];
+            return FG_FLOW_OK;
+        }
         if (Py_TYPE(descr) != &PyMethodDescr_Type && Py_TYPE(descr) != &PyWrapperDescr_Type) {
             if (o->kind == FG_V_SCALAR) {
                 FG_DO(fg_concrete(t, o));

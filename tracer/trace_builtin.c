@@ -256,7 +256,7 @@ static fg_flow b_list(fg_trace *t, const fg_bargs *a, fg_value **out)
     fg_value **items = NULL;
     int32_t n = 0;
     fg_vkind kind = a->callable == (PyObject *)&PyList_Type ? FG_V_LIST : FG_V_TUPLE;
-    if (a->n == 1 && kind == FG_V_TUPLE && a->v[0]->kind == FG_V_TUPLE) {
+    if (a->n == 1 && kind == FG_V_TUPLE && a->v[0]->kind == FG_V_TUPLE && a->v[0]->type == &PyTuple_Type) {
         *out = a->v[0];
         return FG_FLOW_OK;
     }

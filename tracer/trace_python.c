@@ -2,6 +2,7 @@
 
 #include "runtime/cpython/dict.h"
 #include <string.h>
+#include <structmember.h>
 
 fg_py_names fg_names;
 
@@ -73,6 +74,22 @@ bool fg_py_is_library_constant(PyTypeObject *type)
 bool fg_py_is_torch_size(PyTypeObject *type)
 {
     return PyType_IsSubtype(type, &PyTuple_Type) && !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && strcmp(type->tp_name, "torch.Size") == 0;
+}
+
+/* torch.return_types.*: a tuple with names. */
+bool fg_py_is_torch_result(PyTypeObject *type)
+{
+    return !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && PyType_IsSubtype(type, &PyTuple_Type) &&
+           strncmp(type->tp_name, "torch.return_types.", 19) == 0;
+}
+
+Py_ssize_t fg_py_result_field(PyTypeObject *type, PyObject *name)
+{
+    PyObject *descr = fg_py_type_lookup(type, name);
+    if (descr == NULL || Py_TYPE(descr) != &PyMemberDescr_Type)
+        return -1;
+    return (((PyMemberDescrObject *)descr)->d_member->offset - (Py_ssize_t)offsetof(PyTupleObject, ob_item)) /
+           (Py_ssize_t)sizeof(PyObject *);
 }
 
 /* --- torch, once it is loaded */

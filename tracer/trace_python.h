@@ -29,6 +29,9 @@ PyObject *fg_py_type_lookup(PyTypeObject *type, PyObject *name);
 PyObject *fg_py_torch_module_class(void);
 PyObject *fg_py_torch_module_file(void);     /* the module torch.nn.modules.module */
 PyTypeObject *fg_py_torch_tensor_type(void); /* torch.Tensor, NULL if torch is not loaded */
+bool fg_py_is_torch_result(PyTypeObject *type);
+/* The element that a name of it stands for, -1: none. */
+Py_ssize_t fg_py_result_field(PyTypeObject *type, PyObject *name);
 bool fg_py_is_torch_size(PyTypeObject *type);
 bool fg_py_is_fake(PyObject *object);
 FG_NEW PyObject *fg_py_callable_name(PyObject *callable);

@@ -208,6 +208,10 @@ static fg_flow materialise_virtual(fg_trace *t, fg_value *v)
     case FG_V_CONST: return constant(t, v, v->real);
     case FG_V_LIST: FG_DO(materialise_items(t, v->items, v->n, &regs)); return build(t, v, FG_STEP_BUILD_LIST, regs, v->n);
     case FG_V_TUPLE: {
+        if (v->type != &PyTuple_Type) { /* a tuple with names is called with one without */
+            fg_value *plain = fg_value_seq(t, FG_V_TUPLE, v->items, v->n);
+            return plain ? call_type(t, v, v->type, &plain, 1) : FG_FLOW_ERROR;
+        }
         PyObject *tuple = const_tuple(t, v);
         if (tuple)
             return constant(t, v, tuple);

@@ -425,6 +425,40 @@ static fg_flow check_arguments(fg_trace *t, const fg_op_row *row, fg_value **arg
     return FG_FLOW_OK;
 }
 
+/* The result of a row that gives several tensors, or whose arguments decide whether it is one: the metadata says. */
+static fg_flow structure(fg_trace *t, const fg_op_row *row, fg_value **out)
+{
+    PyObject *standin;
+    fg_value *whole = *out;
+    FG_DO(fg_tensor_standin(t, whole, &standin));
+    PyTypeObject *type = Py_TYPE(standin);
+    if (row->result == FG_RESULT_OTHER && (type == fg_py_torch_tensor_type() || type == fg_names.numpy_ndarray || fg_py_is_fake(standin))) {
+        FG_DO(fg_tensor_settle(t, (fg_op_raises)row->raises, whole, "the operation"));
+        return (row->flags & FG_OPF_ERRSTATE) ? fg_tensor_settle_errstate(t) : FG_FLOW_OK;
+    }
+    bool is_named = fg_py_is_torch_result(type);
+    if (!PyTuple_CheckExact(standin) && !PyList_CheckExact(standin) && !is_named)
+        return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "%U gives a %s", row->name, type->tp_name);
+    if (fg_is_covered(t) && (row->raises == FG_RAISES_DATA || (row->flags & FG_OPF_ERRSTATE)))
+        return fg_break(t, FG_BREAK_MAY_RAISE_IN_TRY, "%U may raise for some data", row->name);
+    Py_ssize_t count = PySequence_Fast_GET_SIZE(standin);
+    for (Py_ssize_t i = 0; is_named && i < count; i++)
+        if (!fg_py_is_torch_type(Py_TYPE(PyTuple_GET_ITEM(standin, i))))
+            return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "%U gives a %s of other things than tensors", row->name, type->tp_name);
+    fg_value **items = fg_arena_alloc(&t->arena, (size_t)(count ? count : 1) * sizeof *items);
+    if (items == NULL)
+        return fg_nomem();
+    FG_DO(fg_tensor_unpack(t, whole, (int32_t)count, items));
+    if ((*out = fg_value_seq(t, PyList_CheckExact(standin) ? FG_V_LIST : FG_V_TUPLE, items, (int32_t)count)) == NULL)
+        return FG_FLOW_ERROR;
+    if (is_named) {
+        (*out)->type = type;
+        if (!t->opaque) /* it is there; a graph for a compiler gives tensors, and it is made of them (trace_step.c) */
+            (*out)->reg = whole->reg;
+    }
+    return FG_FLOW_OK;
+}
+
 static fg_flow finish_op(fg_trace *t, const fg_op_row *row, fg_reg reg, int lib, fg_value **args, int32_t n, const fg_writes *w,
                          fg_value **out)
 {
@@ -462,25 +496,9 @@ static fg_flow finish_op(fg_trace *t, const fg_op_row *row, fg_reg reg, int lib,
         t->ir.steps[t->ir.n_steps - 1].flags &= (uint8_t)~FG_SF_GRAPH;
         return scalar_result(t, &maker, reg, out);
     }
-    case FG_RESULT_TENSORS: {
-        PyObject *standin;
-        FG_DO(new_tensor(t, reg, lib, args, n, out));
-        fg_value *whole = *out;
-        FG_DO(fg_tensor_standin(t, whole, &standin));
-        if (!PyTuple_CheckExact(standin) && !PyList_CheckExact(standin))
-            return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "%U gives a %s", row->name, Py_TYPE(standin)->tp_name);
-        Py_ssize_t count = PySequence_Fast_GET_SIZE(standin);
-        fg_value **items = fg_arena_alloc(&t->arena, (size_t)(count ? count : 1) * sizeof *items);
-        if (items == NULL)
-            return fg_nomem();
-        FG_DO(fg_tensor_unpack(t, whole, (int32_t)count, items));
-        *out = fg_value_seq(t, PyTuple_CheckExact(standin) ? FG_V_TUPLE : FG_V_LIST, items, (int32_t)count);
-        if (*out == NULL)
-            return FG_FLOW_ERROR;
-        return FG_FLOW_OK;
-    }
-    case FG_RESULT_META:
-    case FG_RESULT_OTHER: break;
+    case FG_RESULT_TENSORS:
+    case FG_RESULT_OTHER: FG_DO(new_tensor(t, reg, lib, args, n, out)); return structure(t, row, out);
+    case FG_RESULT_META: break;
     }
     return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U", row->name);
 }

@@ -1,0 +1,80 @@
+"""Operations of torch that give several tensors with names: captured in one graph, and the result is of the same kind as plain torch's."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+pytestmark = pytest.mark.torch
+
+import framegate  # noqa: E402
+
+X = torch.arange(20.0).reshape(4, 5).sin()
+LARGE = torch.arange(10000.0).reshape(100, 100).cos()
+
+
+def squared(x): return x @ x.T + torch.eye(len(x))
+
+
+RESULTS = {
+    "topk": lambda x: torch.topk(x, 2), "method": lambda x: x.topk(2, dim=0), "sort": lambda x: x.sort(), "named": lambda x: torch.sort(x, dim=0, descending=True),
+    "max": lambda x: x.max(1), "max of all": lambda x: x.max(), "max of two": lambda x: torch.max(x, x.flip(0)), "min": lambda x: torch.min(x, dim=0, keepdim=True),
+    "median": lambda x: x.median(0), "median of all": lambda x: torch.median(x), "nanmedian": lambda x: x.nanmedian(1), "mode": lambda x: torch.mode(x),
+    "kthvalue": lambda x: torch.kthvalue(x, 2), "cummax": lambda x: x.cummax(0), "cummin": lambda x: torch.cummin(x, 1), "aminmax": lambda x: x.aminmax(),
+    "frexp": lambda x: torch.frexp(x), "qr": lambda x: torch.linalg.qr(x), "eigh": lambda x: torch.linalg.eigh(squared(x)),
+    "slogdet": lambda x: torch.linalg.slogdet(squared(x)), "svd": lambda x: torch.linalg.svd(squared(x)),
+}
+USES = {
+    "values": lambda x: x.topk(2).values + 1, "indices": lambda x: x.max(1).indices, "index": lambda x: x.min(0)[0] * 2, "last": lambda x: x.sort()[-1],
+    "unpacked": lambda x: (lambda values, where: values + where)(*x.max(0)), "two names": lambda x: (lambda r: r.Q @ r.R)(torch.linalg.qr(x)),
+    "a tuple": lambda x: (isinstance(x.min(0), tuple), type(x.min(0)) is tuple, type(tuple(x.min(0))) is tuple, len(x.max(0))),
+    "slice": lambda x: x.max(0)[:1], "sum": lambda x: x.max(0) + (1,), "in a list": lambda x: [x.max(0), {"s": x.sort()}], "iterated": lambda x: [v + 1 for v in x.topk(2)],
+    "class": lambda x: type(x.max(0)), "same": lambda x: (lambda r: (r, r))(x.max(0)), "stacked": lambda x: torch.stack(torch.aminmax(x, dim=0)),
+}
+
+
+def same(a, b):
+    if isinstance(a, torch.Tensor):
+        return type(a) is type(b) and torch.equal(a, b) and a.stride() == b.stride() and a.requires_grad == b.requires_grad
+    if isinstance(a, (tuple, list)):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+    return {k: same(a[k], b[k]) for k in a} == dict.fromkeys(b, True) if isinstance(a, dict) else a == b
+
+
+@pytest.mark.parametrize("backend", ["eager", "torch:aot_eager"])
+@pytest.mark.parametrize("name", [*RESULTS, *USES])
+def test_one_graph_and_the_same_result(name, backend):
+    f = {**RESULTS, **USES}[name]
+    g = framegate.compile(f, backend=backend, fullgraph=True)
+    for x in (X, X, X.double(), LARGE):
+        assert same(f(x), g(x))
+
+
+def test_one_object_is_one_object():
+    g = framegate.compile(USES["same"], fullgraph=True)
+    a, b = g(X)
+    assert a is b and type(a) is torch.return_types.max
+
+
+def test_gradients_flow_through():
+    def f(x): return (x.topk(2).values * x.max(1, keepdim=True)[0]).sum()
+    g = framegate.compile(f, fullgraph=True)
+    a, b = X.clone().requires_grad_(), X.clone().requires_grad_()
+    f(a).backward()
+    g(b).backward()
+    assert torch.equal(a.grad, b.grad)
+
+
+def test_errors_are_those_of_torch():
+    def f(x, k):
+        try: return x.topk(k)
+        except RuntimeError as e: return str(e)
+    g = framegate.compile(f, fullgraph=True)
+    for k in (2, 9, 2): assert same(f(X, k), g(X, k))
+    def h(x): return x.max(7)
+    for call in (h, framegate.compile(h)):
+        with pytest.raises(IndexError, match="Dimension out of range"): call(X)
+
+
+def test_data_decides_the_shape_of_unique():
+    g = framegate.compile(lambda x: torch.unique(x, return_counts=True))
+    assert same(tuple(g(X)), tuple(torch.unique(X, return_counts=True)))
