@@ -443,6 +443,11 @@ fg_flow fg_exception_text(fg_trace *t, fg_value *exception, int kind, fg_value *
 /* The context that an exception of a step gets which is emitted now, -1: none. */
 fg_flow fg_context_here(fg_trace *t, int32_t *id);
 
+/* --- context managers (trace_with.c) */
+/* *exit: the bound __exit__; *out: what __enter__ gives, or NULL and a frame was pushed */
+fg_flow fg_with_enter(fg_trace *t, fg_value *manager, fg_value **exit, fg_value **out);
+fg_flow fg_with_leave(fg_trace *t, fg_value *exit, fg_value *exception, fg_value **out);
+
 /* --- executor (trace_exec.c, trace_run.c) */
 /* One instruction. *value is set and the root frame's return is reported by *returned. */
 fg_flow fg_trace_step(fg_trace *t, bool *returned, fg_value **value);

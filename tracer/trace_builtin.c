@@ -56,12 +56,20 @@ static fg_flow b_range(fg_trace *t, const fg_bargs *a, fg_value **out)
     return range ? give(t, range, out) : fg_break_on_error(t, FG_BREAK_RAISES, "range");
 }
 
+static fg_flow text_of_none(fg_trace *t, fg_value **out)
+{
+    PyObject *text = PyObject_Str(Py_None);
+    return text ? give(t, text, out) : FG_FLOW_ERROR;
+}
+
 static fg_flow b_scalar(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     for (int32_t i = 0; i < a->n; i++)
         if (!fg_is_scalar(a->v[i])) {
             if (a->n == 1 && fg_is_exception(a->v[0]) && a->callable == (PyObject *)&PyUnicode_Type)
                 return fg_exception_text(t, a->v[0], 1, out);
+            if (a->n == 1 && a->callable == (PyObject *)&PyUnicode_Type && a->v[0]->kind == FG_V_CONST && a->v[0]->real == Py_None)
+                return text_of_none(t, out);
             if (a->n == 1 && fg_is_exception(a->v[0]) && PyType_Check(a->callable) == 0)
                 return fg_convert_value(t, a->v[0], 2, out);
             if (a->n == 1 && a->v[0]->kind == FG_V_TENSOR &&
@@ -221,12 +229,20 @@ static fg_flow b_isinstance(fg_trace *t, const fg_bargs *a, fg_value **out)
 
 static fg_flow b_issubclass(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
-    bool yes;
-    if (a->v[0]->kind != FG_V_CONST || !PyType_Check(a->v[0]->real) || a->v[1]->kind != FG_V_CONST || !PyType_Check(a->v[1]->real) ||
-        Py_TYPE(a->v[1]->real) != &PyType_Type)
-        return unsupported(t, a);
-    FG_DO(has_plain_check(t, a->v[1], fg_names.s_subclasscheck));
-    FG_DO(fg_is_subtype(t, a->v[0], (PyTypeObject *)a->v[0]->real, (PyTypeObject *)a->v[1]->real, &yes));
+    bool yes = false;
+    fg_value **classes = &a->v[1];
+    int32_t n = 1;
+    if (a->v[1]->kind == FG_V_TUPLE || (a->v[1]->kind == FG_V_CONST && PyTuple_CheckExact(a->v[1]->real)))
+        FG_DO(fg_iterate(t, a->v[1], &classes, &n));
+    for (int32_t i = 0; i < n && !yes; i++) {
+        fg_value *cls = classes[i];
+        FG_DO(fg_look(t, &cls));
+        if (a->v[0]->kind != FG_V_CONST || !PyType_Check(a->v[0]->real) || cls->kind != FG_V_CONST || !PyType_Check(cls->real) ||
+            Py_TYPE(cls->real) != &PyType_Type)
+            return unsupported(t, a);
+        FG_DO(has_plain_check(t, cls, fg_names.s_subclasscheck));
+        FG_DO(fg_is_subtype(t, a->v[0], (PyTypeObject *)a->v[0]->real, (PyTypeObject *)cls->real, &yes));
+    }
     return give_bool(t, yes, out);
 }
 

@@ -672,10 +672,22 @@ fg_flow fg_trace_step(fg_trace *t, bool *returned, fg_value **value)
         break;
     case FG_OP_CHECK_EG_MATCH:
     case FG_OP_PREP_RERAISE_STAR:
-    case FG_OP_WITH_EXCEPT_START:
     case FG_OP_CLEANUP_THROW:
     case FG_OP_STOPITERATION_ERROR: return fg_break(t, FG_BREAK_EXCEPTION_HANDLING, "%s", fg_cop_name(in->op));
-    case FG_OP_BEFORE_WITH:
+    case FG_OP_BEFORE_WITH: {
+        fg_value *exit;
+        v = TOP(1);
+        FG_DO(fg_with_enter(t, v, &exit, &out));
+        FG_SET(t, TOP(1), exit);
+        if (out != NULL)
+            FG_DO(push(t, out));
+        break;
+    }
+    case FG_OP_WITH_EXCEPT_START: /* [exit, lasti, before, exception] */
+        FG_DO(fg_with_leave(t, TOP(4), TOP(1), &out));
+        if (out != NULL)
+            FG_DO(push(t, out));
+        break;
     case FG_OP_BEFORE_ASYNC_WITH:
     case FG_OP_LOAD_SPECIAL: return fg_break(t, FG_BREAK_CONTEXT_MANAGER, "with");
     case FG_OP_RETURN_GENERATOR:
