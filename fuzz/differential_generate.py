@@ -12,6 +12,7 @@ from typing import NamedTuple
 from differential_expressions import PARAMS, Expressions
 
 HEAD = '''import numpy as np
+import contextlib
 import functools
 import warnings
 G_fn = lambda v: v * 2 + 1
@@ -241,17 +242,21 @@ class _Writer(Expressions):
         r = self.r
         self.put("try:")
         self.block(r.randint(1, 2))
+        if r.random() < 0.4:
+            a, b = self.leaf_named("A"), self.leaf_named("A")
+            self.put("    " + r.choice((f"LOG.append(({a} @ {b}).sum())", f"LOG.append(({a} + {b}[:2]).shape)", f"LOG.append({a}.reshape(7))", f"{a}[{self.e_i(0)}]",
+                                         f"LOG.append(np.concatenate(({a}, {b}[None])))", f"LOG.extend(v @ {b} for v in ({b}, {a}))")))
         if r.random() < 0.5:
             self.put("    " + r.choice((f"raise ValueError({self.e_i(0)})", "{}['none']", f"{self.e_L(0)}[9]",
                                          f"if {self.e_b(1)}: raise KeyError({self.e_s(0)})", f"{self.e_i(0)} // {self.e_i(0)}")))
         form = r.random()
         if form < 0.75:
             v = self.name("s")
-            self.put(f"except {r.choice(('ValueError', 'KeyError', '(KeyError, IndexError)', 'Exception', 'LookupError', 'ZeroDivisionError'))} as {v}:")
+            self.put(f"except {r.choice(('ValueError', 'KeyError', '(KeyError, IndexError)', 'Exception', 'LookupError', 'ZeroDivisionError', '(ValueError, TypeError)'))} as {v}:")
             kept = self.snapshot()
             self.block(1)
             if r.random() < 0.6:
-                self.put("    " + r.choice((f"{self.leaf_named('L')}.append(len({v}.args))", f"print(repr({v}))", "raise", f"raise RuntimeError('w') from {v}",
+                self.put("    " + r.choice((f"{self.leaf_named('L')}.append(len({v}.args))", f"print(repr({v}))", f"LOG.append(str({v}))", f"LOG.append({self.leaf_named('A')} * 2)", "raise", f"raise RuntimeError('w') from {v}",
                                              f"LOG.append(type({v}).__name__)")))
             self.names = kept
             if r.random() < 0.2:
@@ -261,8 +266,22 @@ class _Writer(Expressions):
             self.put("finally:")
             self.block(1)
 
+    def s_import(self) -> None:
+        r = self.r
+        v = self.name("f")
+        form = r.choice(("import math; {} = math.sqrt(2.0)", "from math import pi as {}", "import os.path as p; {} = float(len(p.sep))", "from numpy import linalg as la; {} = float(la.norm(np.ones(4)))"))
+        self.put(form.format(v))
+        self.bind("f", v)
+
     def s_with(self) -> None:
         r = self.r
+        if r.random() < 0.3:
+            manager = r.choice((f"contextlib.suppress({r.choice(('ValueError', 'LookupError', 'Exception'))})", "contextlib.nullcontext()", "np.errstate(all='ignore')"))
+            self.put(f"with {manager}:")
+            self.block(r.randint(1, 2))
+            if r.random() < 0.4:
+                self.put(f"    LOG.append({self.leaf_named('A')} @ {self.leaf_named('A')})")
+            return
         eat = r.choice(("", ", True"))
         self.put(f"with Ctx({self.literal('s')}{eat}){r.choice(('', ' as cm'))}:")
         self.block(r.randint(1, 2))
@@ -506,7 +525,7 @@ class _Writer(Expressions):
 
 _STATEMENTS = (
     (26, "s_assign"), (9, "s_augmented"), (20, "s_mutate"), (9, "s_if"), (9, "s_for"), (4, "s_while"), (5, "s_jump"), (5, "s_try"),
-    (3, "s_with"), (3, "s_print"), (1, "s_warn"), (6, "s_nested"), (5, "s_unpack"), (4, "s_alias"), (2, "s_match"), (2, "s_raise"),
+    (3, "s_with"), (2, "s_import"), (3, "s_print"), (1, "s_warn"), (6, "s_nested"), (5, "s_unpack"), (4, "s_alias"), (2, "s_match"), (2, "s_raise"),
 )
 _METHODS = [m for _, m in _STATEMENTS]
 _WEIGHTS = [sum(w for w, _ in _STATEMENTS[: i + 1]) for i in range(len(_STATEMENTS))]

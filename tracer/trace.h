@@ -443,6 +443,9 @@ fg_flow fg_exception_text(fg_trace *t, fg_value *exception, int kind, fg_value *
 /* The context that an exception of a step gets which is emitted now, -1: none. */
 fg_flow fg_context_here(fg_trace *t, int32_t *id);
 
+/* --- import (trace_import.c) */
+fg_flow fg_import(fg_trace *t, fg_tframe *f, PyObject *name, fg_value *level, fg_value *names, fg_value **out);
+
 /* --- context managers (trace_with.c) */
 /* *exit: the bound __exit__; *out: what __enter__ gives, or NULL and a frame was pushed */
 fg_flow fg_with_enter(fg_trace *t, fg_value *manager, fg_value **exit, fg_value **out);

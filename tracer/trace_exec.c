@@ -628,6 +628,14 @@ fg_flow fg_trace_step(fg_trace *t, bool *returned, fg_value **value)
             FG_DO(jump(t, f, in->target));
         }
         break;
+    case FG_OP_IMPORT_NAME:
+        FG_DO(fg_import(t, f, in->obj, TOP(2), TOP(1), &out));
+        FG_DO(give(t, f, 2, out));
+        break;
+    case FG_OP_IMPORT_FROM:
+        FG_DO(fg_attr_load(t, TOP(1), in->obj, &out));
+        FG_DO(push(t, out));
+        break;
     case FG_OP_MAKE_FUNCTION: FG_DO(make_function(t, f)); break;
     case FG_OP_SET_FUNCTION_ATTRIBUTE: FG_DO(function_attribute(t, f, in->arg)); break;
     case FG_OP_GET_LEN: {
@@ -720,8 +728,6 @@ fg_flow fg_trace_step(fg_trace *t, bool *returned, fg_value **value)
     case FG_OP_LOAD_FROM_DICT_OR_DEREF:
     case FG_OP_LOAD_BUILD_CLASS:
     case FG_OP_SETUP_ANNOTATIONS:
-    case FG_OP_IMPORT_NAME:
-    case FG_OP_IMPORT_FROM:
     case FG_OP_IMPORT_STAR:
     case FG_OP_MATCH_KEYS:
     case FG_OP_MATCH_CLASS:

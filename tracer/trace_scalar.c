@@ -10,9 +10,31 @@
 
 enum { ADD, AND, FLOOR_DIVIDE, LSHIFT, MATMUL, MULTIPLY, REMAINDER, OR, POWER, RSHIFT, SUBTRACT, TRUE_DIVIDE, XOR };
 
+/* `a op= b` says so in its errors. */
+static PyObject *in_place_now(int op, PyObject *a, PyObject *b)
+{
+    switch (op) {
+    case ADD: return PyNumber_InPlaceAdd(a, b);
+    case AND: return PyNumber_InPlaceAnd(a, b);
+    case FLOOR_DIVIDE: return PyNumber_InPlaceFloorDivide(a, b);
+    case LSHIFT: return PyNumber_InPlaceLshift(a, b);
+    case MATMUL: return PyNumber_InPlaceMatrixMultiply(a, b);
+    case MULTIPLY: return PyNumber_InPlaceMultiply(a, b);
+    case REMAINDER: return PyNumber_InPlaceRemainder(a, b);
+    case OR: return PyNumber_InPlaceOr(a, b);
+    case POWER: return PyNumber_InPlacePower(a, b, Py_None);
+    case RSHIFT: return PyNumber_InPlaceRshift(a, b);
+    case SUBTRACT: return PyNumber_InPlaceSubtract(a, b);
+    case TRUE_DIVIDE: return PyNumber_InPlaceTrueDivide(a, b);
+    default: return PyNumber_InPlaceXor(a, b);
+    }
+}
+
 static PyObject *binary_now(int op, PyObject *a, PyObject *b)
 {
-    switch (op % 13) {
+    if (op >= 13)
+        return in_place_now(op - 13, a, b);
+    switch (op) {
     case ADD: return PyNumber_Add(a, b);
     case AND: return PyNumber_And(a, b);
     case FLOOR_DIVIDE: return PyNumber_FloorDivide(a, b);

@@ -123,6 +123,22 @@ def scalars(n, k):
     except ZeroDivisionError as e: return str(e)
     except TypeError as e: return e.args
     return q, r, n ** k
+@case(("x", 2), (2, "x"), (2.5, []), (None, 1))
+def texts_of_operators(n, k):
+    out = []
+    try: n + k
+    except TypeError as e: out.append(str(e))
+    try: n += k
+    except TypeError as e: out.append(str(e))
+    try: n **= k
+    except TypeError as e: out.append(str(e))
+    try: n @ k
+    except TypeError as e: out.append(str(e))
+    try: n < k
+    except TypeError as e: out.append(str(e))
+    try: -n
+    except TypeError as e: out.append(str(e))
+    return out
 @case(([1.0, 2.0], 1), ([1.0, 2.0], 5), ({"a": 1}, "a"), ({"a": 1}, "b"))
 def containers(c, k):
     try: v = c[k] * 2
