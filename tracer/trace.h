@@ -383,6 +383,7 @@ fg_flow fg_len(fg_trace *t, fg_value *o, int64_t *len);
 fg_flow fg_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value **out);
 fg_flow fg_store_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value *v);
 fg_flow fg_delete_subscr(fg_trace *t, fg_value *o, fg_value *k);
+fg_flow fg_set_member(fg_trace *t, fg_value *set, fg_value *item);
 fg_flow fg_contains(fg_trace *t, fg_value *item, fg_value *o, bool *found);
 fg_flow fg_container_method(fg_trace *t, fg_value *self, PyObject *name, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);
 fg_flow fg_unpack(fg_trace *t, fg_value *o, int32_t n, fg_value **out);
@@ -413,6 +414,7 @@ fg_flow fg_call_python(fg_trace *t, fg_value *f, fg_value *self, fg_value **args
 fg_flow fg_call_module(fg_trace *t, fg_value *m, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out, bool *handled);
 fg_flow fg_module_attr(fg_trace *t, fg_value *m, PyObject *name, fg_value **out); /* nn.Module.__getattr__; *out NULL: absent */
 bool fg_is_nn_module(PyTypeObject *type);
+fg_flow fg_torch_overrides(fg_trace *t, PyObject *callable, fg_value **args, int32_t n, fg_value **out, bool *handled);
 fg_flow fg_object_materialise(fg_trace *t, fg_value *o, fg_reg *reg);
 fg_flow fg_call_object_method(fg_trace *t, fg_value *self, PyObject *descr, PyObject *name, fg_value **args, int32_t n, fg_value **out);
 fg_flow fg_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out);

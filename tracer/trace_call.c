@@ -359,6 +359,8 @@ fg_flow fg_call(fg_trace *t, fg_value *f, fg_value **args, int32_t n, PyObject *
             return fg_tensor_call(t, row, callable, args, n, kwnames, out);
         handled = false;
         FG_DO(fg_call_builtin(t, f, callable, args, n, kwnames, out, &handled));
+        if (!handled)
+            FG_DO(fg_torch_overrides(t, callable, args, n, out, &handled));
         if (handled)
             return FG_FLOW_OK;
         if (PyType_Check(callable))

@@ -61,6 +61,10 @@ fg_flow fg_len(fg_trace *t, fg_value *o, int64_t *len)
     case FG_V_OBJECT: {
         fg_value *out;
         bool found;
+        if (o->type == &PyODict_Type && o->node != FG_NODE_NONE && !o->is_mutated) { /* nothing that is traced changes one */
+            *len = PyDict_GET_SIZE(o->real);
+            return fg_guard(t, FG_GUARD_LENGTH, o->node, NULL, *len, *len);
+        }
         FG_DO(fg_call_special(t, o, fg_names.s_len, NULL, 0, &out, &found));
         if (!found)
             return fg_break(t, FG_BREAK_RAISES, "object of type '%s' has no len()", o->type->tp_name);
@@ -456,6 +460,26 @@ fg_flow fg_equal(fg_trace *t, fg_value *a, fg_value *b, bool *equal)
     return equal_at(t, a, b, 0, equal);
 }
 
+/* What may be asked for in a set, or put into it: constants, and instances that are equal to nothing but themselves. Unhashable items raise. */
+fg_flow fg_set_member(fg_trace *t, fg_value *set, fg_value *item)
+{
+    enum { MAX_INSTANCES = 64 }; /* each pair is a relation */
+    PyTypeObject *base = &PyBaseObject_Type;
+    PyObject *key;
+    FG_DO(fg_look(t, &item));
+    if (item->kind != FG_V_OBJECT || item->type->tp_hash != base->tp_hash || item->type->tp_richcompare != base->tp_richcompare)
+        return fg_key_const(t, item, &key);
+    if (set->n > MAX_INSTANCES)
+        return fg_break(t, FG_BREAK_TOO_LONG, "a set of more than %d instances", MAX_INSTANCES);
+    fg_value *type, *found; /* a class may grow an __eq__ */
+    FG_DO(fg_object_type(t, item, &type));
+    FG_DO(fg_type_lookup(t, type, item->type, fg_names.s_eq, &found));
+    if (found != NULL)
+        FG_DO(fg_look(t, &found));
+    FG_DO(fg_type_lookup(t, type, item->type, fg_names.s_hash, &found));
+    return found != NULL ? fg_look(t, &found) : FG_FLOW_OK;
+}
+
 fg_flow fg_contains(fg_trace *t, fg_value *item, fg_value *o, bool *found)
 {
     FG_DO(fg_look(t, &item));
@@ -472,10 +496,8 @@ fg_flow fg_contains(fg_trace *t, fg_value *item, fg_value *o, bool *found)
     if (o->kind == FG_V_LIST)
         FG_DO(fg_list_load(t, o));
     if (o->kind == FG_V_LIST || o->kind == FG_V_TUPLE || o->kind == FG_V_SET) {
-        if (o->kind == FG_V_SET) {
-            PyObject *key;
-            FG_DO(fg_key_const(t, item, &key)); /* unhashable items raise */
-        }
+        if (o->kind == FG_V_SET)
+            FG_DO(fg_set_member(t, o, item));
         for (int32_t i = 0; i < o->n && !*found; i++)
             FG_DO(fg_equal(t, item, o->items[i], found));
         return FG_FLOW_OK;

@@ -411,8 +411,7 @@ static fg_flow set_add(fg_trace *t, fg_value *self, const fg_call_args *a, fg_va
 static fg_flow set_discard(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
     int32_t at;
-    PyObject *key;
-    FG_DO(fg_key_const(t, a->v[0], &key));
+    FG_DO(fg_set_member(t, self, a->v[0]));
     FG_DO(seq_find(t, self, a->v[0], &at));
     FG_DO(fg_list_changed(t, self, "discard", a->v, 1));
     if (at >= 0)

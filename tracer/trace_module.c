@@ -4,7 +4,10 @@
  * lengths are facts, and so are the absence of an instance `forward` and of a compiled call; then `forward` is traced into.
  */
 #include "runtime/cpython/frame.h"
+#include "guards/adaptor_torch.h"
 #include "tracer/trace_python.h"
+
+#include <string.h>
 
 bool fg_is_nn_module(PyTypeObject *type)
 {
@@ -114,4 +117,34 @@ fg_flow fg_call_module(fg_trace *t, fg_value *m, fg_value **args, int32_t n, PyO
     *handled = true;
     FG_SET(t, t->uses_torch, true);
     return fg_call(t, forward, args, n, kwnames, out);
+}
+
+/* torch._C._has_torch_function and its two relatives: false where all that is asked about are torch's own tensors, parameters and plain values. */
+fg_flow fg_torch_overrides(fg_trace *t, PyObject *callable, fg_value **args, int32_t n, fg_value **out, bool *handled)
+{
+    *handled = false;
+    if (!PyCFunction_Check(callable) || strncmp(((PyCFunctionObject *)callable)->m_ml->ml_name, "_has_torch_function", 19) != 0)
+        return FG_FLOW_OK;
+    PyObject *self = PyCFunction_GET_SELF(callable);
+    const char *rest = ((PyCFunctionObject *)callable)->m_ml->ml_name + 19,
+               *module = self != NULL && PyModule_Check(self) ? PyModule_GetName(self) : NULL;
+    if (module == NULL || strcmp(module, "torch._C") != 0) {
+        PyErr_Clear();
+        return FG_FLOW_OK;
+    }
+    fg_value **items = args;
+    int32_t n_items = n;
+    if (*rest == 0 && n == 1)
+        FG_DO(fg_iterate(t, args[0], &items, &n_items));
+    for (int32_t i = 0; i < n_items; i++) {
+        FG_DO(fg_look(t, &items[i]));
+        const fg_value *v = items[i];
+        bool is_own = v->kind == FG_V_TENSOR && fg_tensor_library(v) == FG_LIB_TORCH &&
+                      (v->type == NULL || v->type == fg_py_torch_tensor_type() || v->type == fg_torch_py.parameter);
+        if (!is_own && v->kind != FG_V_SCALAR && !(v->kind == FG_V_CONST && (v->real == Py_None || fg_is_fold_const(v->real))))
+            return FG_FLOW_OK;
+    }
+    FG_SET(t, t->uses_torch, true); /* a mode would answer otherwise */
+    *handled = true;
+    return (*out = fg_value_const(t, Py_False)) ? FG_FLOW_OK : FG_FLOW_ERROR;
 }

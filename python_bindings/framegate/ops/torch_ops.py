@@ -53,6 +53,8 @@ TORCH = (
     (TENSOR, META_RAISES, V | R | O, "a b dims: out>", "tensordot"),
     (TENSOR, DATA_RAISES, 0, "input n_fft: hop_length: win_length: window center: pad_mode: normalized: onesided: return_complex: align_to_window:",
      "stft"),
+    (TENSOR, META_RAISES, 0, "src embed_dim: num_heads: qkv_weight qkv_bias proj_weight proj_bias use_gelu: norm_first: eps: norm_weight_1 norm_bias_1 "
+     "norm_weight_2 norm_bias_2 ffn_weight_1 ffn_bias_1 ffn_weight_2 ffn_bias_2 mask mask_type:", "_transformer_encoder_layer_fwd"),
     (OTHER, META_RAISES, D, "input sorted: return_inverse: return_counts: dim:", "unique"),
     (OTHER, META_RAISES, D, "input return_inverse: return_counts: dim:", "unique_consecutive"),
     (TENSORS, DATA_RAISES, 0, "indices shape:", "unravel_index"),
