@@ -107,11 +107,19 @@ static const fg_dlpack_table *table_of(PyTypeObject *type)
     return NULL;
 }
 
-const fg_tensor_adaptor *fg_dlpack_adaptor_find(PyTypeObject *type)
+const fg_tensor_adaptor *fg_dlpack_adaptor_known(const PyTypeObject *type)
 {
     for (dlpack_adaptor *a = known; a != NULL; a = a->next)
         if (a->type == type)
             return &a->base;
+    return NULL;
+}
+
+const fg_tensor_adaptor *fg_dlpack_adaptor_find(PyTypeObject *type)
+{
+    const fg_tensor_adaptor *seen = fg_dlpack_adaptor_known(type);
+    if (seen != NULL)
+        return seen;
     if (fg_torch_type_is_family(type))
         return NULL;
     PyObject *error, *value, *trace;

@@ -39,6 +39,8 @@ typedef struct fg_dlpack_table {
 
 /* The adaptor of this type, NULL if it has no usable table. Makes it at first sight; NULL too when out of memory. */
 __attribute__((visibility("hidden"))) const fg_tensor_adaptor *fg_dlpack_adaptor_find(PyTypeObject *type);
+/* The same for a type that was looked for before, without asking the type; NULL otherwise. */
+__attribute__((visibility("hidden"))) const fg_tensor_adaptor *fg_dlpack_adaptor_known(const PyTypeObject *type);
 /* The i-th adaptor made so far, NULL past the end. */
 __attribute__((visibility("hidden"))) const fg_tensor_adaptor *fg_dlpack_adaptor_at(size_t i);
 

@@ -501,6 +501,8 @@ fg_status fg_desc_guard_any(fg_desc *desc, fg_guard_kind kind, fg_node node, con
     if (args == FG_ARG_NODES || args == FG_ARG_EXPR ||
         (fg_guard_is_loose(kind) ? node != FG_NODE_NONE : node < 0 || (uint32_t)node >= desc->n_nodes))
         return FG_ERR_INVALID;
+    if (kind == FG_GUARD_ABC_TOKEN)
+        (void)fg_abc_token_at(); /* found now, so that a check only reads it */
     guard.file = Py_XNewRef(file);
     guard.library = Py_XNewRef(library);
     switch (args) {
@@ -554,6 +556,12 @@ fg_status fg_desc_relation_any(fg_desc *desc, fg_guard_kind kind, const fg_node 
     for (size_t i = 0; i < n; i++) {
         if (nodes[i] < 0 || (uint32_t)nodes[i] >= desc->n_nodes)
             return FG_ERR_INVALID;
+    }
+    /* The types of what is read as a tensor become known now, so that a check need not ask them. */
+    for (size_t i = 0; i < n && fg_relation_reads_tensors(kind) && !desc->dead; i++) {
+        const PyTypeObject *type = fg_desc_type_of(desc, nodes[i]);
+        if (type != NULL)
+            (void)fg_tensor_adaptor_find((PyTypeObject *)type);
     }
     fg_guard_record guard = {
         .kind = (uint8_t)kind, .node = FG_NODE_NONE, .hold = -1, .n_ids = (uint32_t)n, .line = line, .holds_before = desc->n_holds};

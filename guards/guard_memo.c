@@ -197,7 +197,7 @@ static int takes_accessor(fg_accessor acc)
 {
     static const uint8_t left_out[] = {FG_ACC_GETATTR,       FG_ACC_RANGE_PART,    FG_ACC_SLICE_PART, FG_ACC_DESCR_FUNC,
                                        FG_ACC_PROPERTY_PART, FG_ACC_PROXY_MAPPING, FG_ACC_WEAKREF,    FG_ACC_ITER_PART,
-                                       FG_ACC_ITER_ITEM,     FG_ACC_DEQUE_ITEM,    FG_ACC_VIEW_DICT,     FG_ACC_TYPE_PART};
+                                       FG_ACC_ITER_ITEM,     FG_ACC_DEQUE_ITEM,    FG_ACC_VIEW_DICT,  FG_ACC_TYPE_PART};
     return !fg_accessor_is_root(acc) && memchr(left_out, acc, sizeof left_out) == NULL;
 }
 

@@ -44,6 +44,15 @@ fg_status fg_tensor_init(void)
     return fg_numpy_init();
 }
 
+const fg_tensor_adaptor *fg_tensor_adaptor_known(const PyTypeObject *type)
+{
+    if (type == fg_numpy_array_type)
+        return fg_numpy_adaptor;
+    if (fg_torch_layer_now() != FG_TORCH_NONE && (type == fg_torch_py.tensor || type == fg_torch_py.parameter))
+        return fg_torch_adaptor;
+    return fg_dlpack_adaptor_known(type);
+}
+
 const fg_tensor_adaptor *fg_tensor_adaptor_find(PyTypeObject *type)
 {
     if (type == fg_numpy_array_type)

@@ -70,6 +70,8 @@ fg_status fg_tensor_module_init(PyObject *module);
 
 /* The adaptor for this exact type, NULL if it is no tensor type we know. First sight of torch sets its adaptor up. */
 const fg_tensor_adaptor *fg_tensor_adaptor_find(PyTypeObject *type);
+/* The same for a type that was looked for before; runs nothing, and does not look at the type. NULL otherwise. */
+const fg_tensor_adaptor *fg_tensor_adaptor_known(const PyTypeObject *type);
 
 /* Thread-local state of torch that an entry depends on. Without torch all zero, always equal. */
 typedef struct fg_torch_state {

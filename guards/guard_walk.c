@@ -163,8 +163,8 @@ const fg_tensor_adaptor *fg_relation_adaptor(const fg_desc *desc, fg_node node)
     const fg_meta_record *meta = fg_desc_meta_of(desc, node);
     if (meta != NULL)
         return meta->adaptor;
-    const PyTypeObject *type = desc->dead ? NULL : fg_desc_type_of(desc, node); /* the type lives: its death is the description's */
-    return type != NULL ? fg_tensor_adaptor_find((PyTypeObject *)type) : NULL;
+    const PyTypeObject *type = fg_desc_type_of(desc, node);
+    return type != NULL ? fg_tensor_adaptor_known(type) : NULL;
 }
 
 void fg_relation_adaptors(const fg_desc *desc, const fg_guard_record *guard, const fg_tensor_adaptor **out)
