@@ -87,6 +87,16 @@ size_t fg_program_nbytes(const fg_program *program)
     (void)program;
     return 100;
 }
+int fg_desc_refusing_kind(const fg_desc *desc, const fg_view *view)
+{
+    (void)desc, (void)view;
+    return FG_GUARD_TYPE;
+}
+const char *fg_guard_text(fg_guard_kind kind)
+{
+    (void)kind;
+    return "kind";
+}
 void fg_desc_clear(fg_desc *desc)
 {
     (void)desc;
@@ -146,6 +156,20 @@ int fg_thread_traced(void)
     return traced;
 }
 fg_thread_stack fg_thread_stack_last; /* nobody's: every call asks the two above and below */
+int fg_stack_fits_plain(void)
+{
+    return 1;
+}
+int fg_thread_is_plain(void)
+{
+    return 0;
+}
+void fg_thread_plain_enter(void)
+{
+}
+void fg_thread_plain_leave(void)
+{
+}
 size_t fg_stack_left(void)
 {
     return fake_stack;
