@@ -158,7 +158,7 @@ int fg_thread_traced(void)
 fg_thread_stack fg_thread_stack_last; /* nobody's: every call asks the two above and below */
 int fg_stack_fits_plain(void)
 {
-    return 1;
+    return 0;
 }
 int fg_thread_is_plain(void)
 {
