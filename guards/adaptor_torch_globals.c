@@ -7,7 +7,7 @@
  *                                           that are in it are passed
  *     at::get_num_threads                   asks OpenMP
  *     at::autocast::is_autocast_cache_enabled          reads a thread-local
- *     SavedTensorDefaultHooks::get_tls_state           gives the address of a thread-local (a stack of hooks)
+ *     SavedTensorDefaultHooks::get_tls_state           gives the address of a thread-local (a stack of hooks), asked once for each thread
  * A switch whose getter this torch does not have, or that only CUDA asks in a torch without it, is left out; without one of the others nothing
  * is read.
  *
@@ -16,6 +16,7 @@
  */
 #include "guards/adaptor_torch_globals.h"
 #include "guards/adaptor_torch.h"
+#include "guards/adaptor_torch_precision.h"
 #include <dlfcn.h>
 #include <string.h>
 
@@ -48,16 +49,18 @@ static get_switch getters[] = {
 #undef X
 };
 #define N_SWITCHES (sizeof getters / sizeof *getters)
-#define N_PRECISIONS 3
 #define PRECISION_BITS 4
 enum { BIT_LOADED = N_SWITCHES, BIT_CACHE, BIT_PRECISION };
-_Static_assert(BIT_PRECISION + N_PRECISIONS * PRECISION_BITS < 63, "all of it fits a word");
+_Static_assert(BIT_PRECISION + FG_TORCH_PRECISIONS * PRECISION_BITS < 63, "all of it fits a word");
 
 static const void *context;
 static int32_t (*precision)(const void *context, int32_t backend, int32_t operation);
 static int32_t (*num_threads)(void);
 static bool (*cache_enabled)(void);
 static const char *(*hooks_state)(void);
+static _Thread_local const char *thread_hooks __attribute__((tls_model("initial-exec"))); /* hooks_state() of this thread */
+static const int32_t *precisions[FG_TORCH_PRECISIONS];                                    /* where torch keeps them, if that was found */
+static int precisions_found;
 static uint16_t hooks_begin, hooks_end; /* offsets of the two words */
 static int usable, has_cuda;
 
@@ -70,16 +73,8 @@ const char *fg_torch_globals_name(int64_t bits)
             "torch",
         "autocast cache",
     };
-    static const char *const precisions[] = {
-#define X(TEXT, CUDA, BACKEND, OPERATION) TEXT,
-        PRECISIONS(X)
-#undef X
-    };
     unsigned bit = (unsigned)__builtin_ctzll((uint64_t)bits);
-    if (bit < BIT_PRECISION)
-        return names[bit];
-    bit = (bit - BIT_PRECISION) / PRECISION_BITS;
-    return bit < N_PRECISIONS ? precisions[bit] : "an unknown switch";
+    return bit < BIT_PRECISION ? names[bit] : "precision of 32-bit float operations";
 }
 
 static uint64_t word_at(const char *at)
@@ -87,6 +82,24 @@ static uint64_t word_at(const char *at)
     uint64_t word;
     memcpy(&word, at, sizeof word);
     return word;
+}
+
+/* All precisions as bits: the values that torch keeps, or else what its getter says of those that are asked for. */
+static uint64_t precision_bits(void)
+{
+    uint64_t bits = 0;
+    unsigned at = 0;
+    for (; precisions_found && at < FG_TORCH_PRECISIONS; at++)
+        bits |= (uint64_t)(*(const volatile int32_t *)precisions[at] & 15) << at * PRECISION_BITS;
+    if (precisions_found || precision == NULL)
+        return bits;
+#define X(TEXT, CUDA, BACKEND, OPERATION)                                                       \
+    if (!CUDA || has_cuda)                                                                      \
+        bits |= (uint64_t)(precision(context, BACKEND, OPERATION) & 15) << at * PRECISION_BITS; \
+    at++;
+    PRECISIONS(X)
+#undef X
+    return bits;
 }
 
 int fg_torch_globals_read(fg_torch_globals *globals)
@@ -99,21 +112,15 @@ int fg_torch_globals_read(fg_torch_globals *globals)
         if (!fg_torch_setup() || !usable)
             return 0;
     }
-    const char *hooks = hooks_state();
+    if (thread_hooks == NULL)
+        thread_hooks = hooks_state();
+    const char *hooks = thread_hooks;
     if (word_at(hooks + hooks_begin) != word_at(hooks + hooks_end))
         return 0;
     uint64_t bits = UINT64_C(1) << BIT_LOADED | (uint64_t)cache_enabled() << BIT_CACHE;
     for (size_t i = 0; i < N_SWITCHES; i++)
         bits |= getters[i] != NULL ? (uint64_t)getters[i](context) << i : 0;
-    unsigned at = BIT_PRECISION;
-#define X(TEXT, CUDA, BACKEND, OPERATION)                                      \
-    if (!CUDA || has_cuda)                                                     \
-        bits |= (uint64_t)(precision(context, BACKEND, OPERATION) & 15) << at; \
-    at += PRECISION_BITS;
-    if (precision != NULL) {
-        PRECISIONS(X)
-    }
-#undef X
+    bits |= precision_bits() << BIT_PRECISION;
     globals->bits = (int64_t)bits;
     globals->threads = num_threads();
     return 1;
@@ -191,6 +198,7 @@ fg_status fg_torch_globals_find(void)
     if (global_context == NULL || num_threads == NULL || cache_enabled == NULL || hooks_state == NULL || hooks_find() != FG_OK)
         return FG_ERR_UNSUPPORTED;
     context = global_context();
+    precisions_found = fg_torch_precision_find(context, precisions);
     usable = 1;
     return FG_OK;
 }
