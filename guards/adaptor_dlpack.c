@@ -24,8 +24,13 @@ static int dlpack_read(const fg_tensor_adaptor *self, PyObject *object, fg_tenso
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     int r = a->table->tensor_from_object(object, &t);
-    if (r != 0)
-        PyErr_Clear();
+    if (r != 0 && PyErr_Occurred() && (!PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_MemoryError))) {
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(trace);
+        return -1;
+    }
+    PyErr_Clear();
     PyErr_Restore(type, value, trace);
     if (r != 0) {
         reason = "the library does not describe this tensor through DLPack";
@@ -129,7 +134,9 @@ const fg_tensor_adaptor *fg_dlpack_adaptor_find(PyTypeObject *type)
     dlpack_adaptor *a = table != NULL ? fg_calloc(1, sizeof *a) : NULL;
     if (a == NULL)
         return NULL;
-    a->base = (fg_tensor_adaptor){type->tp_name, "dlpack", dlpack_read, dlpack_read, dlpack_storage, dlpack_dtype, NULL, NULL};
+    /* A library's DLPack function is its own code: it raises where it refuses, and is only expected, not known, to run no Python. */
+    a->base =
+        (fg_tensor_adaptor){type->tp_name, "dlpack", FG_PURE_STORAGE, dlpack_read, dlpack_read, dlpack_storage, dlpack_dtype, NULL, NULL};
     a->type = (PyTypeObject *)Py_NewRef((PyObject *)type);
     a->table = table;
     a->next = known;

@@ -47,8 +47,10 @@ static PyObject *py_read(PyObject *module, PyObject *args, PyObject *kwargs)
     const fg_tensor_adaptor *a = fg_tensor_adaptor_find(Py_TYPE(object));
     if (a == NULL)
         return PyErr_Format(PyExc_TypeError, "%.200s is no tensor type that framegate knows", Py_TYPE(object)->tp_name);
-    if (!(record ? a->record : a->read)(a, object, &meta, &why)) {
-        PyErr_SetString(PyExc_ValueError, why);
+    int read = (record ? a->record : a->read)(a, object, &meta, &why);
+    if (read != 1) {
+        if (read == 0)
+            PyErr_SetString(PyExc_ValueError, why);
         return NULL;
     }
     PyObject *dict = meta_dict(&meta);
@@ -80,7 +82,9 @@ static PyObject *py_layers(PyObject *module, PyObject *unused)
     const struct {
         const char *key, *text;
     } rows[] = {{"numpy", fg_numpy_array_type != NULL ? fg_numpy_adaptor->layer : NULL},
-                {"torch", torch_ready ? fg_torch_adaptor->layer : NULL},
+                {"torch", !torch_ready                     ? NULL
+                          : fg_torch_adaptor_now() != NULL ? fg_torch_adaptor_now()->layer
+                                                           : "none"},
                 {"torch_state", torch_ready ? fg_torch_state_layer() : NULL}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         value = rows[i].text != NULL ? PyUnicode_FromString(rows[i].text) : Py_NewRef(Py_None);

@@ -96,17 +96,18 @@ static int numpy_words(PyObject *object, fg_words *words)
 }
 _Static_assert(offsetof(PyArrayObject_fields, nd) % 8 == 0 && offsetof(PyArrayObject_fields, flags) % 8 == 0, "fields begin their words");
 
-static int numpy_place(PyObject *object, fg_tensor_place *place)
+static int numpy_place(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_place *place)
 {
     fg_tensor_meta meta;
+    (void)self;
     if (!fg_numpy_read(object, &meta))
         return 0;
     PyArrayObject *array = (PyArrayObject *)object;
     return fg_tensor_place_of((int64_t)(intptr_t)PyArray_DATA(array), PyArray_ITEMSIZE(array), 1, &meta, place);
 }
 
-static const fg_tensor_adaptor adaptor = {"numpy",       "struct",    numpy_read,  numpy_record,
-                                          numpy_storage, numpy_dtype, numpy_words, numpy_place};
+static const fg_tensor_adaptor adaptor = {
+    "numpy", "struct", FG_PURE_READ | FG_PURE_STORAGE, numpy_read, numpy_record, numpy_storage, numpy_dtype, numpy_words, numpy_place};
 const fg_tensor_adaptor *const fg_numpy_adaptor = &adaptor;
 
 fg_status fg_numpy_init(void)

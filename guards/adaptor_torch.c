@@ -11,6 +11,8 @@
  *     harvested descriptors ────┤   again for each tensor that the tracer records
  *     attributes ───────────────┘   (= the answer)
  *
+ * Each layer has an adaptor of its own, because they differ in what they may do while guards are evaluated; the one of the layer in use reads.
+ *
  * First sight is when the tracer or a guard miss meets a type of torch's family, or when the state is asked for while sys.modules has torch.
  * The set-up runs on a thread of its own, because torch's modes, grad switches and autocast belong to a thread: on the user's thread the
  * battery would be made under whatever the user has switched on, and a mode's Python code would see our tensors.
@@ -23,21 +25,24 @@ static fg_torch_layer layer_now = FG_TORCH_NONE;
 static const char *notes[FG_TORCH_N_LAYERS] = {"", "", "", ""};
 static uint8_t usable[FG_TORCH_N_LAYERS];
 
-static const struct {
-    const char *name;
-    fg_torch_read read;
-} layers[FG_TORCH_N_LAYERS] = {
-    {"raw", fg_torch_raw_layer_read}, {"cabi", fg_torch_cabi_read}, {"harvest", fg_torch_harvest_read}, {"python", fg_torch_python_read}};
+static const fg_torch_read layers[FG_TORCH_N_LAYERS] = {fg_torch_raw_layer_read, fg_torch_cabi_read, fg_torch_harvest_read,
+                                                        fg_torch_python_read};
 
 static int adaptor_read(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_meta *meta, const char **why);
 static int adaptor_record(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_meta *meta, const char **why);
-static const void *adaptor_storage(PyObject *object);
+static const void *storage_raw(PyObject *object);
+static const void *storage_python(PyObject *object);
 static PyObject *adaptor_dtype(const fg_tensor_meta *meta);
-static int adaptor_place(PyObject *object, fg_tensor_place *place);
+static int adaptor_place(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_place *place);
 
-static fg_tensor_adaptor adaptor = {"torch",         "none",        adaptor_read,   adaptor_record,
-                                    adaptor_storage, adaptor_dtype, fg_torch_words, adaptor_place};
-const fg_tensor_adaptor *const fg_torch_adaptor = &adaptor;
+/* What a layer may do is fixed at compile time, so entries know it for good: those of a layer that was dropped match nothing any more. */
+const fg_tensor_adaptor fg_torch_adaptors[FG_TORCH_N_LAYERS] = {
+    {"torch", "raw", FG_PURE_READ | FG_PURE_STORAGE, adaptor_read, adaptor_record, storage_raw, adaptor_dtype, fg_torch_words,
+     adaptor_place},
+    {"torch", "cabi", FG_PURE_READ, adaptor_read, adaptor_record, storage_python, adaptor_dtype, NULL, adaptor_place},
+    {"torch", "harvest", 0, adaptor_read, adaptor_record, storage_python, adaptor_dtype, NULL, adaptor_place},
+    {"torch", "python", 0, adaptor_read, adaptor_record, storage_python, adaptor_dtype, NULL, adaptor_place},
+};
 
 static void layer_choose(void)
 {
@@ -45,7 +50,6 @@ static void layer_choose(void)
     while (i < FG_TORCH_N_LAYERS && !usable[i])
         i++;
     layer_now = (fg_torch_layer)i;
-    adaptor.layer = i < FG_TORCH_N_LAYERS ? layers[i].name : "none";
     if (i != FG_TORCH_RAW)
         fg_torch_raw_drop();
 }
@@ -57,9 +61,17 @@ static void layer_drop(fg_torch_layer layer, const char *note)
     layer_choose();
 }
 
-fg_torch_layer fg_torch_layer_now(void)
+const fg_tensor_adaptor *fg_torch_adaptor_now(void)
 {
-    return layer_now;
+    return layer_now == FG_TORCH_NONE ? NULL : &fg_torch_adaptors[layer_now];
+}
+
+int fg_torch_adaptor_is(const fg_tensor_adaptor *adaptor)
+{
+    for (int i = 0; i < FG_TORCH_N_LAYERS; i++)
+        if (adaptor == &fg_torch_adaptors[i])
+            return 1;
+    return 0;
 }
 
 const char *fg_torch_layer_note(fg_torch_layer layer)
@@ -69,22 +81,16 @@ const char *fg_torch_layer_note(fg_torch_layer layer)
 
 static int adaptor_read(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_meta *meta, const char **why)
 {
-    (void)self;
-    if (layer_now == FG_TORCH_RAW) {
-        int r = fg_torch_raw_read(object, meta);
-        if (r >= 0) {
-            if (r == 0 && why != NULL)
-                *why = "not an exact torch.Tensor or torch.nn.Parameter";
-            return r;
-        }
-        return fg_torch_cabi_read(object, meta, why);
-    }
-    if (layer_now == FG_TORCH_NONE) {
+    if (self != fg_torch_adaptor_now()) {
         if (why != NULL)
-            *why = "no way of reading torch tensors is usable in this process";
+            *why = "the way of reading torch tensors that was in use then is not in use any more";
         return 0;
     }
-    return layers[layer_now].read(object, meta, why);
+    int r = layer_now == FG_TORCH_RAW ? fg_torch_raw_read(object, meta) : -1;
+    if (r <= 0)
+        r = layers[layer_now](object, meta, why); /* Meta tensors, and the reason of a refusal */
+    meta->adaptor = self;
+    return r;
 }
 
 const char *fg_torch_keys_refuse(uint64_t keys)
@@ -101,8 +107,9 @@ static int adaptor_record(const fg_tensor_adaptor *self, PyObject *object, fg_te
 {
     fg_tensor_meta truth;
     fg_torch_state state;
+    (void)self;
     while (layer_now != FG_TORCH_NONE) {
-        if (!adaptor_read(self, object, meta, why))
+        if (adaptor_read(fg_torch_adaptor_now(), object, meta, why) != 1)
             return 0;
         if (layer_now == FG_TORCH_PYTHON)
             return 1;
@@ -123,16 +130,19 @@ static int adaptor_record(const fg_tensor_adaptor *self, PyObject *object, fg_te
     return 0;
 }
 
-static const void *adaptor_storage(PyObject *object)
+static const void *storage_raw(PyObject *object)
 {
-    if (layer_now == FG_TORCH_RAW) {
-        const char *impl = fg_torch_raw_impl(object);
-        if (impl == NULL || (fg_torch_raw_word(impl + fg_torch_raw_now.keys) & ~fg_torch_py.keys_allowed))
-            return NULL;
-        return (const void *)(uintptr_t)fg_torch_raw_word(impl + fg_torch_raw_now.storage);
-    }
+    const char *impl = fg_torch_raw_impl(object); /* NULL while the layer is off */
+    if (impl == NULL || (fg_torch_raw_word(impl + fg_torch_raw_now.keys) & ~fg_torch_py.keys_allowed))
+        return NULL;
+    return (const void *)(uintptr_t)fg_torch_raw_word(impl + fg_torch_raw_now.storage);
+}
+
+static const void *storage_python(PyObject *object)
+{
     fg_tensor_meta meta;
-    if (!adaptor_read(&adaptor, object, &meta, NULL))
+    const fg_tensor_adaptor *now = fg_torch_adaptor_now();
+    if (now == NULL || now->read(now, object, &meta, NULL) != 1)
         return NULL;
     PyObject *type, *value, *trace, *number = NULL;
     PyErr_Fetch(&type, &value, &trace);
@@ -150,11 +160,11 @@ static const void *adaptor_storage(PyObject *object)
     return (const void *)(uintptr_t)word;
 }
 
-static int adaptor_place(PyObject *object, fg_tensor_place *place)
+static int adaptor_place(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_place *place)
 {
     fg_tensor_meta meta;
     int64_t offset;
-    if (!adaptor_read(&adaptor, object, &meta, NULL) || meta.dtype < 0 || meta.dtype >= FG_TORCH_N_DTYPES)
+    if (adaptor_read(self, object, &meta, NULL) != 1 || meta.dtype < 0 || meta.dtype >= FG_TORCH_N_DTYPES)
         return 0;
     int64_t itemsize = fg_torch_py.itemsizes[meta.dtype];
     return itemsize > 0 && fg_torch_cabi_offset(object, &offset) && !__builtin_mul_overflow(offset, itemsize, &offset) &&
@@ -259,7 +269,7 @@ static void layer_try(fg_torch_layer layer, fg_status found, const fg_torch_samp
 {
     if (found != FG_OK)
         notes[layer] = "something it needs was not found in this torch";
-    else if (!fg_torch_battery_agrees(samples, n, layers[layer].read))
+    else if (!fg_torch_battery_agrees(samples, n, layers[layer]))
         notes[layer] = "disagreed with Python over the battery";
     else
         usable[layer] = 1;
@@ -269,7 +279,7 @@ static int layer_floor(void)
 {
     const char *wish = getenv("FRAMEGATE_TORCH_LAYER");
     for (int i = 0; wish != NULL && i < FG_TORCH_N_LAYERS; i++)
-        if (strcmp(wish, layers[i].name) == 0)
+        if (strcmp(wish, fg_torch_adaptors[i].layer) == 0)
             return i;
     return wish != NULL && strcmp(wish, "none") == 0 ? FG_TORCH_NONE : 0;
 }
@@ -363,7 +373,7 @@ int fg_torch_setup(void)
         PyThread_free_lock(job.done);
         stage = job.ok ? READY : UNUSABLE;
         if (!job.ok)
-            layer_now = FG_TORCH_NONE, fg_torch_raw_drop(), adaptor.layer = "none";
+            layer_now = FG_TORCH_NONE, fg_torch_raw_drop();
     }
     Py_XDECREF(torch);
     PyErr_Restore(type, value, trace);
@@ -388,5 +398,5 @@ const fg_tensor_adaptor *fg_torch_adaptor_find(PyTypeObject *type)
 {
     if (!fg_torch_setup() || layer_now == FG_TORCH_NONE)
         return NULL;
-    return type == fg_torch_py.tensor || type == fg_torch_py.parameter ? &adaptor : NULL;
+    return type == fg_torch_py.tensor || type == fg_torch_py.parameter ? fg_torch_adaptor_now() : NULL;
 }

@@ -1,6 +1,6 @@
 /* Purpose:   what the parts of the torch adaptor share: the names taken from torch, the four layers, the battery of tensors.
  * Model:     a layer is one read function. Layers are ordered from the fastest to the slowest; each is verified against the slowest, which
- *            is Python's own answer, and dropped for good on any disagreement. The adaptor's read is the first layer that stands.
+ *            is Python's own answer, and dropped for good on any disagreement. Each layer has an adaptor; in use is the first that stands.
  * Invariants: torch is never imported by us. Every layer refuses the same tensors (see adaptor_torch_keys.def).
  * Threading: the GIL is held. The set-up runs on a private thread, where no mode, no grad switch and no autocast of the user is on.
  * Ownership: references taken from torch are kept as long as the process lives.
@@ -83,7 +83,10 @@ FG_HIDDEN int fg_torch_setup(void);
 FG_HIDDEN const fg_tensor_adaptor *fg_torch_adaptor_find(PyTypeObject *type);
 /* 1 if the type is or derives from torch's tensor base; pure, also before torch was ever seen. */
 FG_HIDDEN int fg_torch_type_is_family(PyTypeObject *type);
-FG_HIDDEN fg_torch_layer fg_torch_layer_now(void);
+/* The adaptor of the layer in use; NULL: none is. */
+FG_HIDDEN const fg_tensor_adaptor *fg_torch_adaptor_now(void);
+/* 1 if it is the adaptor of any of torch's layers. */
+FG_HIDDEN int fg_torch_adaptor_is(const fg_tensor_adaptor *adaptor);
 FG_HIDDEN const char *fg_torch_layer_note(fg_torch_layer layer); /* why a layer is not in use; "" if it stands */
 
 /* Bits of a dispatch key by its name, 0: no such key. During the set-up. */

@@ -37,8 +37,10 @@ fg_status fg_torch_cabi_find(const fg_torch_sample *samples, size_t n)
     /* Cannot throw: tests the autograd record and calls its virtual requires_grad, which reads two fields. */
     impl_requires_grad = (bool (*)(const void *))symbol(core, "_ZNK3c1010TensorImpl13requires_gradEv");
     slot = fg_torch_slot_find(samples, n);
-    if (slot == 0 || get_dim == NULL || get_dtype == NULL || get_device_type == NULL || get_device_index == NULL || get_sizes == NULL ||
-        get_strides == NULL || impl_requires_grad == NULL)
+    uint64_t keys;
+    /* To ask Python for the keys would allocate, and so run destructors: the layer is pure. */
+    if (slot == 0 || n == 0 || !fg_torch_raw_keys(samples[0].object, &keys) || get_dim == NULL || get_dtype == NULL ||
+        get_device_type == NULL || get_device_index == NULL || get_sizes == NULL || get_strides == NULL || impl_requires_grad == NULL)
         return FG_ERR_UNSUPPORTED;
     return FG_OK;
 }
@@ -64,14 +66,8 @@ int fg_torch_cabi_read(PyObject *object, fg_tensor_meta *meta, const char **why)
         goto refuse;
     }
     if (!fg_torch_raw_keys(object, &meta->keys)) {
-        PyObject *type, *value, *trace;
-        PyErr_Fetch(&type, &value, &trace);
-        int known = fg_torch_keys_of(object, &meta->keys);
-        PyErr_Restore(type, value, trace);
-        if (!known) {
-            reason = "torch does not tell the tensor's dispatch keys";
-            goto refuse;
-        }
+        reason = "where torch keeps the tensor's dispatch keys is not known";
+        goto refuse;
     }
     if ((reason = fg_torch_keys_refuse(meta->keys)) != NULL)
         goto refuse;
@@ -80,7 +76,7 @@ int fg_torch_cabi_read(PyObject *object, fg_tensor_meta *meta, const char **why)
         reason = "the tensor has no plain sizes (symbolic)";
         goto refuse;
     }
-    meta->adaptor = fg_torch_adaptor;
+    meta->adaptor = &fg_torch_adaptors[FG_TORCH_CABI];
     meta->type = Py_TYPE(object);
     meta->dtype = dtype;
     meta->device_type = (int16_t)device_type;

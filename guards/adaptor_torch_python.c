@@ -89,7 +89,7 @@ static int read_parts(PyObject *object, PyObject *shape, PyObject *stride, PyObj
 {
     int32_t n_strides = 0;
     int ok = shape != NULL && stride != NULL && dtype != NULL && device != NULL && grad != NULL;
-    meta->adaptor = fg_torch_adaptor;
+    meta->adaptor = fg_torch_adaptor_now();
     meta->type = Py_TYPE(object);
     meta->layout = 0;
     ok = ok && read_words(shape, meta->own, &meta->ndim) && read_words(stride, meta->own + FG_TENSOR_MAX_DIM, &n_strides) &&

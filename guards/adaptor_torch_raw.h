@@ -25,7 +25,8 @@ typedef struct fg_torch_raw {
 } fg_torch_raw;
 
 extern __attribute__((visibility("hidden"))) fg_torch_raw fg_torch_raw_now;
-extern __attribute__((visibility("hidden"))) const fg_tensor_adaptor *const fg_torch_adaptor;
+/* One adaptor a layer, in the order of fg_torch_layer (adaptor_torch.h). The one of the layer in use reads, the others refuse. */
+extern __attribute__((visibility("hidden"))) const fg_tensor_adaptor fg_torch_adaptors[];
 
 static inline uint64_t fg_torch_raw_word(const char *at)
 {
@@ -52,7 +53,7 @@ static inline bool fg_torch_raw_grad(const char *impl)
     return record != NULL && ((raw->grad_flag != 0 && record[raw->grad_flag] == 1) || raw->requires_grad(impl));
 }
 
-/* 1 read; 0 no torch tensor; -1 a kind that needs fg_torch_adaptor->read. */
+/* 1 read; 0 no torch tensor; -1 a kind that needs the adaptor's read. */
 static inline int fg_torch_raw_read(PyObject *object, fg_tensor_meta *meta)
 {
     const fg_torch_raw *raw = &fg_torch_raw_now;
@@ -66,7 +67,7 @@ static inline int fg_torch_raw_read(PyObject *object, fg_tensor_meta *meta)
     memcpy(&dtype, impl + raw->dtype, sizeof dtype);
     const char *shape = impl + raw->sizes;
     int64_t ndim = (int64_t)fg_torch_raw_word(shape);
-    meta->adaptor = fg_torch_adaptor;
+    meta->adaptor = &fg_torch_adaptors[0];
     meta->type = Py_TYPE(object);
     meta->keys = keys;
     meta->dtype = dtype;
@@ -85,7 +86,7 @@ static inline int fg_torch_raw_read(PyObject *object, fg_tensor_meta *meta)
     return 1;
 }
 
-/* The complete check of one tensor: 1 as recorded; 0 not; -1 ask fg_torch_adaptor->read and compare (recorded Meta tensors, layer off). */
+/* The complete check of one tensor: 1 as recorded; 0 not; -1 ask the adaptor's read and compare (recorded Meta tensors, layer off). */
 static inline int fg_torch_raw_matches(PyObject *object, const fg_tensor_meta *want)
 {
     const fg_torch_raw *raw = &fg_torch_raw_now;

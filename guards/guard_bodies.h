@@ -1,8 +1,9 @@
 /* Purpose:   one body per guard kind. This header is included once with FG_EXPLAIN 0, for checks, and once with FG_EXPLAIN 1, for
  *            explanations, so that the two cannot disagree.
  * Model:     a body gets the value (never NULL, but for ABSENT, which has no body: the reader's answer is its whole condition) and the leaf, and
- *            answers 1 match, 0 mismatch, -1 out of memory. FG_SEEN says what was seen instead; it is nothing in a check.
- * Invariants: bodies are pure: they read memory of exact builtin layouts, after looking at the type themselves.
+ *            answers 1 match, 0 mismatch, -1 out of memory (or what an impure adaptor raised). FG_SEEN says what was seen instead; it is nothing in a check.
+ * Invariants: bodies are pure, but for tensors of impure adaptors (fg_guard_is_impure): they read memory of exact builtin layouts, after looking at
+ *            the type themselves.
  * Threading: the GIL is held.
  * Ownership: values are borrowed. fg_why owns the text.
  */
@@ -458,7 +459,10 @@ FG_LONG_BODY(TENSOR)
         FG_SEEN("%s", Py_TYPE(v)->tp_name);
         return 0;
     }
-    if (want->adaptor->read(want->adaptor, v, &seen, &why_not) != 1) {
+    int read = want->adaptor->read(want->adaptor, v, &seen, &why_not);
+    if (read < 0)
+        return -1;
+    if (read == 0) {
         FG_SEEN("a tensor that cannot be read%s%s", why_not != NULL ? ": " : "", why_not != NULL ? why_not : "");
         return 0;
     }
@@ -665,7 +669,7 @@ FG_RELATION(MEMORY_APART)
         fg_tensor_place place = {0};
         PyObject *v = values[ids[i]];
         const void *storage = adaptor != NULL && adaptor->storage != NULL ? adaptor->storage(v) : NULL;
-        if (storage == NULL || adaptor->place == NULL || !adaptor->place(v, &place)) {
+        if (storage == NULL || adaptor->place == NULL || !adaptor->place(adaptor, v, &place)) {
             FG_SEEN("number %lld has memory that cannot be told", (long long)i + 1);
             meet = 1;
             goto done;
@@ -684,10 +688,10 @@ done:
 FG_RELATION(EXPR)
 {
     (void)n;
-    if (fg_expr_holds(expr, values, ids, adaptors))
-        return 1;
+    int one = fg_expr_holds(expr, values, ids, adaptors);
 #if FG_EXPLAIN
-    why->seen = fg_expr_seen(expr, values, ids, adaptors);
+    if (one == 0)
+        why->seen = fg_expr_seen(expr, values, ids, adaptors);
 #endif
-    return 0;
+    return one;
 }

@@ -196,13 +196,14 @@ static int operand_tensor(const fg_expr_step *step, PyObject *v, const fg_tensor
     if (adaptor == NULL)
         return 0;
     if (step->op == FG_EXPR_OFFSET) {
-        if (adaptor->place == NULL || !adaptor->place(v, &place))
+        if (adaptor->place == NULL || !adaptor->place(adaptor, v, &place))
             return 0;
         *out = whole(place.first);
         return 1;
     }
-    if (adaptor->read(adaptor, v, &meta, NULL) != 1 || (has_dim(step->op) && step->dim >= meta.ndim))
-        return 0;
+    int read = adaptor->read(adaptor, v, &meta, NULL);
+    if (read != 1 || (has_dim(step->op) && step->dim >= meta.ndim))
+        return read < 0 ? -1 : 0;
     *out = whole(step->op == FG_EXPR_NDIM ? meta.ndim : step->op == FG_EXPR_SIZE ? meta.sizes[step->dim] : meta.strides[step->dim]);
     return 1;
 }
@@ -242,8 +243,8 @@ int fg_expr_holds(const fg_expr *expr, PyObject *const *values, const fg_node *i
             top++;
             break;
         }
-        if (!ok)
-            return 0;
+        if (ok <= 0)
+            return ok;
     }
     return truth(top[-1]);
 }
@@ -444,7 +445,12 @@ PyObject *fg_expr_seen(const fg_expr *expr, PyObject *const *values, const fg_no
             continue;
         fg_expr_step constant = {.op = FG_EXPR_INT};
         PyObject *text = NULL;
-        if (operand(step, values, ids, adaptors, &value)) {
+        int got = operand(step, values, ids, adaptors, &value);
+        if (got < 0) {
+            Py_CLEAR(list);
+            break;
+        }
+        if (got) {
             constant.op = value.is_float ? FG_EXPR_FLOAT : FG_EXPR_INT;
             if (value.is_float)
                 constant.value.real = value.f;

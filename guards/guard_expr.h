@@ -9,7 +9,7 @@
  *            "v0 8 % 0 ==" says that the first source is divisible by 8.
  * Invariants: what it computes is what Python computes with the same ints and floats. A step that leaves 64 bits, divides by zero, asks a
  *            value or a dimension that is not there, or does // or % with a float makes the whole condition fail. All operands of
- *            `and` and `or` are computed. Nothing here runs Python.
+ *            `and` and `or` are computed. Nothing here runs Python, but for adaptors of tensors that are not pure.
  * Threading: the GIL is held.
  * Ownership: an expression is one block.
  */
@@ -99,7 +99,7 @@ FG_NEW PyObject *fg_expr_seen(const fg_expr *expr, PyObject *const *values, cons
 
 /* 1 if the step reads a tensor. */
 int fg_expr_is_tensor(const fg_expr_step *step);
-/* 1 if the expression is true of the values: values[ids[k]] is the k-th source. */
+/* 1 if the expression is true of the values: values[ids[k]] is the k-th source. 0 not; -1: what an impure adaptor raised. */
 int fg_expr_holds(const fg_expr *expr, PyObject *const *values, const fg_node *ids, const fg_tensor_adaptor *const *adaptors);
 
 #endif

@@ -158,23 +158,15 @@ static int is_implied(const fg_desc *desc, const fg_want *want, const fg_guard_r
             continue;
         switch (other->kind) {
         case FG_GUARD_TYPE: type = guard->kind == FG_GUARD_NOT_NONE ? other->leaf.p : NULL; break;
-        case FG_GUARD_TENSOR: type = ((const fg_meta_record *)other->leaf.p)->type; break;
+        case FG_GUARD_TENSOR:
+            if (!want->impure[want->by_node[i]])
+                type = ((const fg_meta_record *)other->leaf.p)->type;
+            break;
         case FG_GUARD_CONST: type = Py_TYPE((PyObject *)other->leaf.p); break;
         case FG_GUARD_INT_RANGE: type = &PyLong_Type; break;
         case FG_GUARD_FLOAT_NAN: type = &PyFloat_Type; break;
         }
         if (type != NULL && (guard->kind == FG_GUARD_NOT_NONE ? type != (const void *)Py_TYPE(Py_None) : type == guard->leaf.p))
-            return 1;
-    }
-    return 0;
-}
-
-static int touches_impure(const fg_desc *desc, const fg_guard_record *guard)
-{
-    if (guard->node >= 0)
-        return desc->nodes[guard->node].impure;
-    for (uint32_t i = 0; i < guard->n_ids; i++) {
-        if (desc->nodes[((const fg_node *)guard->owned)[i]].impure)
             return 1;
     }
     return 0;
@@ -242,14 +234,20 @@ fg_status fg_build_merge(fg_build *b, uint32_t entry)
             const fg_guard_record *guard = &desc->guards[want.by_node[k]];
             if (guard->kind == FG_GUARD_ABSENT || guard->kind == FG_GUARD_ACCEPTS || is_implied(desc, &want, guard))
                 continue;
+            if (want.impure[want.by_node[k]]) {
+                slot->impure = b->program->any_impure = 1;
+                continue;
+            }
             fg_mfact fact = {.kind = guard->kind, .leaf = guard->leaf, .hash = fg_leaf_hash(guard->kind, &guard->leaf)};
             FG_TRY(merge_fact(b, &merged->first_fact, &merged->last_fact, &fact, entry));
         }
     }
     for (uint32_t k = want.first[desc->n_nodes]; k < want.first[desc->n_nodes + 1]; k++) {
         const fg_guard_record *guard = &desc->guards[want.by_node[k]];
-        if (touches_impure(desc, guard))
+        if (want.impure[want.by_node[k]]) {
+            slot->impure = b->program->any_impure = 1;
             continue;
+        }
         if (guard->n_ids > 0) {
             FG_TRY(merge_relation(b, desc, guard, map, entry));
         } else {

@@ -43,7 +43,7 @@ typedef struct fg_hold {
 
 typedef struct fg_node_record {
     uint8_t acc;    /* fg_accessor */
-    uint8_t impure; /* it or an ancestor may run Python */
+    uint8_t impure; /* reading it or an ancestor may run Python */
     fg_node parent;
     int64_t index;
     PyObject *key;  /* borrowed from its hold; NULL: none, or unbound (see hold) */
@@ -164,12 +164,17 @@ const PyTypeObject *fg_desc_type_of(const fg_desc *desc, fg_node node);
 /* ---- what an entry needs of each source (guard_want.c) ---- */
 enum { FG_WANT_PRESENT = 1, FG_WANT_ABSENT = 2 };
 typedef struct fg_want {
-    uint8_t *of_node; /* FG_WANT_ bits; 0: the source takes no part */
-    int32_t *by_node; /* guard indices grouped by node, ascending; relations and states last */
-    uint32_t *first;  /* n_nodes + 2 positions in by_node */
-    uint8_t user;     /* there is an ACCEPTS */
-    uint8_t never;    /* cannot match: wants something both present and absent, or mentions something unbound */
+    uint8_t *of_node;  /* FG_WANT_ bits; 0: the source takes no part */
+    int32_t *by_node;  /* guard indices grouped by node, ascending; relations and states last */
+    uint32_t *first;   /* n_nodes + 2 positions in by_node */
+    uint8_t *impure;   /* of each guard: fg_guard_is_impure */
+    uint32_t n_impure; /* what may run Python: sources that take part, conditions, the users' callables */
+    uint8_t user;      /* there is an ACCEPTS */
+    uint8_t never;     /* cannot match: wants something both present and absent, or mentions something unbound */
 } fg_want;
+/* 1 if evaluating the condition may run Python: it is on an impure source, or goes through an adaptor that does not declare what it uses pure. A
+ * user's callable is told apart by its kind. */
+int fg_guard_is_impure(const fg_desc *desc, const fg_guard_record *guard);
 fg_status fg_want_init(const fg_desc *desc, fg_want *want);
 void fg_want_fini(fg_want *want);
 

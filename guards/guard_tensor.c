@@ -31,14 +31,6 @@ int fg_tensor_place_of(int64_t first, int64_t itemsize, int64_t unit, const fg_t
     return !__builtin_add_overflow(place->hi, itemsize, &place->hi);
 }
 
-int fg_tensor_adaptor_is_pure(const fg_tensor_adaptor *adaptor)
-{
-    if (adaptor == fg_torch_adaptor)
-        return fg_torch_layer_now() == FG_TORCH_RAW || fg_torch_layer_now() == FG_TORCH_CABI;
-    /* A library's DLPack function is its own code: it raises where it refuses, and is only expected, not known, to run no Python. */
-    return adaptor == fg_numpy_adaptor;
-}
-
 fg_status fg_tensor_init(void)
 {
     return fg_numpy_init();
@@ -48,8 +40,8 @@ const fg_tensor_adaptor *fg_tensor_adaptor_known(const PyTypeObject *type)
 {
     if (type == fg_numpy_array_type)
         return fg_numpy_adaptor;
-    if (fg_torch_layer_now() != FG_TORCH_NONE && (type == fg_torch_py.tensor || type == fg_torch_py.parameter))
-        return fg_torch_adaptor;
+    if (type == fg_torch_py.tensor || type == fg_torch_py.parameter)
+        return fg_torch_adaptor_now();
     return fg_dlpack_adaptor_known(type);
 }
 

@@ -1,7 +1,8 @@
 /* Purpose:   tensor metadata and its readers, one adaptor per tensor type, without linking any framework.
  * Model:     an adaptor reads the metadata of one object into a flat struct; guards compare fields; the tracer records them.
- * Invariants: read never runs Python, allocates or raises for an object that the adaptor accepted; sizes and strides point into the tensor or
- *            into the struct's own storage and are valid until the tensor changes.
+ * Invariants: what an adaptor declares pure can neither run Python, allocate objects nor raise, as long as the adaptor lives: where
+ *            a library's way of reading changes, another adaptor takes over and the earlier one refuses. Sizes and strides point into the tensor
+ *            or into the struct's own storage and are valid until the tensor changes.
  * Threading: the GIL is held.
  * Ownership: nothing is owned by a meta; fg_desc copies what it records.
  */
@@ -32,7 +33,8 @@ typedef struct fg_tensor_meta {
     int64_t own[2 * FG_TENSOR_MAX_DIM]; /* storage for readers that must copy; last so that plain readers never touch it */
 } fg_tensor_meta;
 
-/* 1 read; 0 not a tensor this adaptor can describe (guards: mismatch; tracer: break with *why, a static string). */
+/* 1 read; 0 not a tensor this adaptor can describe (guards: mismatch; tracer: break with *why, a static string). Impure ones only: -1 for what a
+ * library raised that is no Exception, or MemoryError. */
 typedef int (*fg_tensor_read)(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_meta *meta, const char **why);
 
 /* Where a tensor's elements lie, in bytes. Places of tensors with one storage can be compared, no others. */
@@ -43,24 +45,26 @@ typedef struct fg_tensor_place {
 /* From the first element, the sizes and the strides in units of `unit` bytes. 1, or 0 where the bounds leave 64 bits. */
 int fg_tensor_place_of(int64_t first, int64_t itemsize, int64_t unit, const fg_tensor_meta *meta, fg_tensor_place *place);
 
+/* Which of an adaptor's functions only read memory, or go through a C interface that can neither run Python nor raise: read and place; storage. A
+ * condition that needs another one is impure (fg_guard_is_impure). */
+enum { FG_PURE_READ = 1, FG_PURE_STORAGE = 2 };
+
 struct fg_tensor_adaptor {
     const char *name;      /* "numpy", "torch", a library's own */
-    const char *layer;     /* which way of reading is in use, for `doctor` */
-    fg_tensor_read read;   /* for guards: pure */
+    const char *layer;     /* the way of reading, for `doctor` */
+    unsigned pure;         /* FG_PURE_ bits */
+    fg_tensor_read read;   /* for guards */
     fg_tensor_read record; /* for the tracer: read plus every check that a capture needs (kind of keys, subclass, symbolic …) */
     const void *(*storage)(PyObject *object); /* address that identifies the storage, NULL: unknown; never materialises copy-on-write */
     FG_NEW PyObject *(*dtype_object)(const fg_tensor_meta *meta); /* library dtype object, for explanations and examples */
     /* For memos: put down the words that read gives this object's metadata from, its type being proven. 0: it cannot. NULL: it never can. */
     int (*words)(PyObject *object, fg_words *words);
-    /* 1 and where its elements lie, 0: unknown. Pure as read is. NULL: it never can. */
-    int (*place)(PyObject *object, fg_tensor_place *place);
+    /* 1 and where its elements lie, 0: unknown. Pure where read is. NULL: it never can. */
+    int (*place)(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_place *place);
 };
 
 /* Same type, keys, dtype, device, requires_grad, layout, sizes and strides. */
 int fg_tensor_meta_same(const fg_tensor_meta *a, const fg_tensor_meta *b);
-
-/* 1 if read of this adaptor is pure right now: memory reads or a C interface that can neither run Python nor raise. */
-int fg_tensor_adaptor_is_pure(const fg_tensor_adaptor *adaptor);
 
 /* Import NumPy's C interface; once per process, before any find. FG_ERR_PYTHON: no usable NumPy. */
 fg_status fg_tensor_init(void);

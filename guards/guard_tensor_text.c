@@ -105,7 +105,7 @@ PyObject *fg_state_difference(const char *field, int64_t seen, int64_t want)
     if (strcmp(field, "autograd state") == 0 && (changed & 2))
         return PyUnicode_FromFormat("inference mode %s instead of %s", seen & 2 ? "on" : "off", want & 2 ? "on" : "off");
     if (strcmp(field, "default dtype") == 0) {
-        const fg_tensor_adaptor *torch = fg_torch_adaptor;
+        const fg_tensor_adaptor *torch = &fg_torch_adaptors[0]; /* any layer names them */
         return two(field, dtype_text(torch, (int32_t)seen), dtype_text(torch, (int32_t)want));
     }
     return PyUnicode_FromFormat("%s %lld instead of %lld", field, (long long)seen, (long long)want);

@@ -1,11 +1,12 @@
 /* Evaluation of one description as it is written, source by source: the plain way that the merged program is tested against, GuardTree.check, and,
  * with another function for a condition, the explanation.
  *
- * 1. Pure pass: each source that takes part is read after its parent and after the conditions on the parent; then relations and state.
- * 2. If any source is impure: the pure values it starts from are held, and the impure sources are read, each value held. When all of this holds,
- *    the users' callables are asked, in the order of the conditions; their values are held, too.
- * 3. Then the conditions on impure sources once more, on what was read (getattr is not asked again), and the pure pass, since Python ran; what the
- *    impure sources started from and what the callables were shown must be the very objects that are found again.
+ * 1. Pure pass: the conditions on no source; then each source that takes part is read after its parent and after the conditions on the parent; then
+ *    relations. Torch's state comes first because reading it may allocate, and so run destructors: nothing is borrowed yet then.
+ * 2. If any source or condition is impure: the pure values that they start from are held, and the impure sources are read, each value held, and the
+ *    impure conditions evaluated. When all of this holds, the users' callables are asked, in the order of the conditions; their values are held, too.
+ * 3. Then all that is impure once more, on what was read (getattr is not asked again), where more than one thing could run Python; and the pure pass,
+ *    since Python ran. What the impure ones started from and what the callables were shown must be the very objects that are found again.
  */
 #define FG_EXPLAIN 0
 #include "guards/guard_bodies.h"
@@ -55,13 +56,16 @@ static int hold_value(fg_walk *walk, PyObject *value)
     return 0;
 }
 
-/* Put the source's conditions, but for a user's, to its value. 1, 0, -1. */
-static int walk_facts(fg_walk *walk, fg_node index, PyObject *value)
+/* Put the source's conditions that are so (impure or not), but for a user's, to the value. 1, 0, -1. */
+static int walk_facts(fg_walk *walk, fg_node index, PyObject *value, int impure)
 {
     int ok = 1;
     for (uint32_t i = walk->want.first[index]; i < walk->want.first[index + 1]; i++) {
-        const fg_guard_record *guard = &walk->desc->guards[walk->want.by_node[i]];
-        int one = guard->kind != FG_GUARD_ACCEPTS ? walk->fact(walk, guard, value) : 1;
+        const int32_t number = walk->want.by_node[i];
+        const fg_guard_record *guard = &walk->desc->guards[number];
+        if (guard->kind == FG_GUARD_ACCEPTS || walk->want.impure[number] != impure)
+            continue;
+        int one = walk->fact(walk, guard, value);
         if (one < 0)
             return -1;
         if (one == 0) {
@@ -74,7 +78,7 @@ static int walk_facts(fg_walk *walk, fg_node index, PyObject *value)
     return ok;
 }
 
-/* Read the source and put its conditions to the value. 1, 0, -1. */
+/* Read the source and put its conditions to the value: all of them if it is impure, else the pure ones. 1, 0, -1. */
 static int walk_node(fg_walk *walk, fg_node index)
 {
     const fg_node_record *node = &walk->desc->nodes[index];
@@ -102,28 +106,39 @@ static int walk_node(fg_walk *walk, fg_node index)
         walk->failed[index] = 1;
         return walk->unreadable != NULL && (node->parent < 0 || !walk->failed[node->parent]) ? walk->unreadable(walk, index, found) : 0;
     }
-    if (found != FG_FIND_FOUND)
-        return 1;
-    return walk_facts(walk, index, value);
+    return found == FG_FIND_FOUND ? walk_facts(walk, index, value, node->impure) : 1;
 }
 
-static int relation_is_impure(const fg_desc *desc, const fg_guard_record *guard)
+/* The conditions on no source. */
+static int walk_loose(fg_walk *walk)
 {
-    for (uint32_t i = 0; i < guard->n_ids; i++) {
-        if (desc->nodes[((const fg_node *)guard->owned)[i]].impure)
-            return 1;
+    const fg_desc *desc = walk->desc;
+    int ok = 1;
+
+    for (uint32_t i = walk->want.first[desc->n_nodes]; i < walk->want.first[desc->n_nodes + 1]; i++) {
+        const fg_guard_record *guard = &desc->guards[walk->want.by_node[i]];
+        if (!fg_guard_is_loose(guard->kind))
+            continue;
+        int one = walk->fact(walk, guard, NULL);
+        if (one < 0)
+            return -1;
+        ok &= one;
+        if (!ok && !walk->keep_going)
+            return 0;
     }
-    return 0;
+    return ok;
 }
 
 static int walk_relations(fg_walk *walk, int impure)
 {
     const fg_desc *desc = walk->desc;
     int ok = 1;
+
     for (uint32_t i = walk->want.first[desc->n_nodes]; i < walk->want.first[desc->n_nodes + 1]; i++) {
-        const fg_guard_record *guard = &desc->guards[walk->want.by_node[i]];
+        const int32_t number = walk->want.by_node[i];
+        const fg_guard_record *guard = &desc->guards[number];
         int readable = 1;
-        if (relation_is_impure(desc, guard) != impure)
+        if (fg_guard_is_loose(guard->kind) || walk->want.impure[number] != impure)
             continue;
         for (uint32_t k = 0; k < guard->n_ids; k++) {
             fg_node id = ((const fg_node *)guard->owned)[k];
@@ -142,12 +157,18 @@ static int walk_relations(fg_walk *walk, int impure)
 static int walk_pass(fg_walk *walk, int impure)
 {
     const fg_desc *desc = walk->desc;
-    int ok = 1;
+    int ok = impure ? 1 : walk_loose(walk);
 
+    if (ok < 0 || (!ok && !walk->keep_going))
+        return ok;
     for (uint32_t i = 0; i < desc->n_nodes; i++) {
-        if (desc->nodes[i].impure != impure)
+        int one;
+        if (desc->nodes[i].impure == impure)
+            one = walk_node(walk, (fg_node)i);
+        else if (impure && walk->values[i] != NULL && !walk->failed[i])
+            one = walk_facts(walk, (fg_node)i, walk->values[i], 1);
+        else
             continue;
-        int one = walk_node(walk, (fg_node)i);
         if (one < 0)
             return -1;
         ok &= one;
@@ -199,50 +220,64 @@ static int walk_users(fg_walk *walk)
     return ok;
 }
 
-/* The conditions on impure sources again: what ran after each of them may have changed what they are about. Only getattr's answers stand. */
+/* What is impure again: what ran after each condition may have changed what it is about. Only getattr's answers stand. */
 static int walk_impure_again(fg_walk *walk)
 {
     const fg_desc *desc = walk->desc;
     for (uint32_t i = 0; i < desc->n_nodes; i++) {
         PyObject *value = walk->values[i], *now = NULL;
-        if (!desc->nodes[i].impure || walk->want.of_node[i] == 0)
+        if (walk->want.of_node[i] == 0)
             continue;
-        if (desc->nodes[i].acc != FG_ACC_GETATTR) {
+        if (desc->nodes[i].impure && desc->nodes[i].acc != FG_ACC_GETATTR) {
             int found = read_node(walk, (fg_node)i, &now);
             if (found != (value != NULL ? FG_FIND_FOUND : FG_FIND_ABSENT) || (value != NULL && now != value))
                 return 0;
         }
-        int one = value != NULL ? walk_facts(walk, (fg_node)i, value) : 1;
+        int one = value != NULL ? walk_facts(walk, (fg_node)i, value, 1) : 1;
         if (one <= 0)
             return one;
     }
     return walk_relations(walk, 1);
 }
 
-/* The value of a pure source that Python is about to be shown: held, and the object that must be found again. */
-static int start_from(fg_walk *walk, PyObject **starts, fg_node node)
+/* Hold the value of a pure source that Python is about to be shown; it is the object that must be found again. */
+static void hold_start(fg_walk *walk, PyObject **starts, fg_node node)
 {
-    if (walk->desc->nodes[node].impure || starts[node] != NULL || walk->values[node] == NULL)
-        return 0;
-    starts[node] = walk->values[node];
-    hold_value(walk, Py_NewRef(starts[node]));
-    return 1;
+    if (node >= 0 && !walk->desc->nodes[node].impure && starts[node] == NULL && walk->values[node] != NULL) {
+        starts[node] = walk->values[node];
+        hold_value(walk, Py_NewRef(starts[node]));
+    }
+}
+
+static void hold_starts(fg_walk *walk, PyObject **starts)
+{
+    const fg_desc *desc = walk->desc;
+
+    for (uint32_t i = 0; i < desc->n_nodes; i++) {
+        if (desc->nodes[i].impure && walk->want.of_node[i] != 0)
+            hold_start(walk, starts, desc->nodes[i].parent);
+    }
+    for (uint32_t i = 0; i < desc->n_guards; i++) {
+        const fg_guard_record *guard = &desc->guards[i];
+        if (guard->kind != FG_GUARD_ACCEPTS && !walk->want.impure[i])
+            continue;
+        hold_start(walk, starts, guard->node);
+        for (uint32_t k = 0; k < guard->n_ids; k++)
+            hold_start(walk, starts, ((const fg_node *)guard->owned)[k]);
+    }
 }
 
 int fg_walk_run(fg_walk *walk)
 {
     const fg_desc *desc = walk->desc;
-    uint32_t n = desc->n_nodes, n_impure = 0, n_starts = 0;
+    uint32_t n = desc->n_nodes, n_impure = walk->want.n_impure;
     PyObject *type = NULL, *value = NULL, *traceback = NULL;
     PyObject **starts = NULL;
     int ok = -1;
 
     walk->values = fg_calloc(n + 1, sizeof *walk->values);
     walk->failed = fg_calloc(n + 1, 1);
-    for (uint32_t i = 0; i < n; i++)
-        n_impure += desc->nodes[i].impure && walk->want.of_node[i] != 0;
     walk->held = fg_calloc(2 * (size_t)n + 1, sizeof *walk->held);
-    n_impure += walk->want.user;
     starts = n_impure > 0 ? fg_calloc(n + 1, sizeof *starts) : NULL;
     if (walk->values == NULL || walk->failed == NULL || walk->held == NULL || (n_impure > 0 && starts == NULL)) {
         PyErr_NoMemory();
@@ -254,26 +289,18 @@ int fg_walk_run(fg_walk *walk)
     if (n_impure == 0 || ok < 0 || (ok == 0 && !walk->keep_going))
         goto done;
 
-    for (uint32_t i = 0; i < n; i++) {
-        const fg_node_record *node = &desc->nodes[i];
-        if (node->impure && walk->want.of_node[i] != 0 && node->parent >= 0)
-            n_starts += (uint32_t)start_from(walk, starts, node->parent);
-    }
-    for (uint32_t i = 0; i < desc->n_guards && walk->want.user; i++) {
-        if (desc->guards[i].kind == FG_GUARD_ACCEPTS)
-            n_starts += (uint32_t)start_from(walk, starts, desc->guards[i].node);
-    }
+    hold_starts(walk, starts);
     int impure_ok = walk_pass(walk, 1);
     if (impure_ok > 0 && ok > 0)
         impure_ok = walk_users(walk);
-    if (impure_ok > 0 && !walk->keep_going)
+    if (impure_ok > 0 && !walk->keep_going && n_impure > 1)
         impure_ok = walk_impure_again(walk);
     if (impure_ok <= 0 || walk->keep_going) {
         ok = impure_ok < 0 ? -1 : ok & impure_ok;
         goto done;
     }
     ok = walk_pass(walk, 0);
-    for (uint32_t i = 0; i < n && ok > 0 && n_starts > 0; i++)
+    for (uint32_t i = 0; i < n && ok > 0; i++)
         ok = starts[i] == NULL || starts[i] == walk->values[i];
     if (ok > 0 && desc->dead)
         ok = 0;
@@ -314,7 +341,7 @@ static int check_fact(fg_walk *walk, const fg_guard_record *guard, PyObject *v)
         int one = fg_check_##NAME(walk->values, leaf->p, leaf->lo, adaptors, fg_guard_expr(guard->kind, leaf)); \
         if (adaptors != small)                                                                                  \
             fg_free(adaptors);                                                                                  \
-        return one < 0 ? (PyErr_NoMemory(), -1) : one;                                                          \
+        return one < 0 && !PyErr_Occurred() ? (PyErr_NoMemory(), -1) : one;                                     \
     }
 #define fg_check_ABSENT(V, K) ((void)(V), (void)(K), 0)
 #define FG_GUARD(NAME, TEXT, ARG) FG_CASE_##ARG(NAME)

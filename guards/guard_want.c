@@ -67,6 +67,42 @@ static int guard_is_possible(const fg_desc *desc, const fg_guard_record *guard)
     return 1;
 }
 
+/* What a relation asks of the adaptors of its sources: FG_PURE_ bits. */
+static unsigned relation_uses(const fg_guard_record *guard, uint32_t at)
+{
+    if (guard->kind == FG_GUARD_STORAGE_DISTINCT)
+        return FG_PURE_STORAGE;
+    if (guard->kind == FG_GUARD_MEMORY_APART)
+        return FG_PURE_STORAGE | FG_PURE_READ;
+    const fg_expr *expr = fg_guard_expr(guard->kind, &guard->leaf);
+    for (uint32_t i = 0; expr != NULL && i < expr->n; i++) {
+        if (fg_expr_is_tensor(&expr->steps[i]) && expr->steps[i].node == at)
+            return FG_PURE_READ;
+    }
+    return 0;
+}
+
+int fg_guard_is_impure(const fg_desc *desc, const fg_guard_record *guard)
+{
+    const fg_tensor_adaptor *adaptor;
+
+    if (guard->node >= 0) {
+        if (guard->kind != FG_GUARD_TENSOR || desc->nodes[guard->node].impure)
+            return desc->nodes[guard->node].impure;
+        adaptor = ((const fg_meta_record *)guard->leaf.p)->adaptor;
+        return adaptor != NULL && !(adaptor->pure & FG_PURE_READ);
+    }
+    for (uint32_t i = 0; i < guard->n_ids; i++) {
+        fg_node id = ((const fg_node *)guard->owned)[i];
+        if (desc->nodes[id].impure)
+            return 1;
+        unsigned uses = relation_uses(guard, i);
+        if (uses != 0 && (adaptor = fg_relation_adaptor(desc, id)) != NULL && (uses & ~adaptor->pure) != 0)
+            return 1;
+    }
+    return 0;
+}
+
 fg_status fg_want_init(const fg_desc *desc, fg_want *want)
 {
     uint32_t n = desc->n_nodes;
@@ -75,7 +111,8 @@ fg_status fg_want_init(const fg_desc *desc, fg_want *want)
     want->of_node = fg_calloc(1, n + 1);
     want->by_node = fg_malloc((desc->n_guards + 1) * sizeof *want->by_node);
     want->first = fg_calloc(n + 3, sizeof *want->first);
-    if (want->of_node == NULL || want->by_node == NULL || want->first == NULL) {
+    want->impure = fg_malloc(desc->n_guards + 1);
+    if (want->of_node == NULL || want->by_node == NULL || want->first == NULL || want->impure == NULL) {
         fg_want_fini(want);
         return FG_ERR_NOMEM;
     }
@@ -85,6 +122,8 @@ fg_status fg_want_init(const fg_desc *desc, fg_want *want)
     for (uint32_t i = 0; i < desc->n_guards; i++) {
         const fg_guard_record *guard = &desc->guards[i];
         want->user |= guard->kind == FG_GUARD_ACCEPTS;
+        want->impure[i] = (uint8_t)fg_guard_is_impure(desc, guard);
+        want->n_impure += want->impure[i] || guard->kind == FG_GUARD_ACCEPTS;
         if (guard->node >= 0)
             want->of_node[guard->node] |= guard->kind == FG_GUARD_ABSENT ? FG_WANT_ABSENT : FG_WANT_PRESENT;
         for (uint32_t k = 0; k < guard->n_ids; k++)
@@ -98,6 +137,7 @@ fg_status fg_want_init(const fg_desc *desc, fg_want *want)
     for (uint32_t i = n; i-- > 0;) {
         if (want->of_node[i] != 0 && desc->nodes[i].parent >= 0)
             want->of_node[desc->nodes[i].parent] |= FG_WANT_PRESENT;
+        want->n_impure += desc->nodes[i].impure && want->of_node[i] != 0;
     }
     for (uint32_t i = 0; i < n && !want->never; i++) {
         if (want->of_node[i] == (FG_WANT_PRESENT | FG_WANT_ABSENT) || (want->of_node[i] != 0 && !node_is_possible(desc, (fg_node)i)))
@@ -117,5 +157,6 @@ void fg_want_fini(fg_want *want)
     fg_free(want->of_node);
     fg_free(want->by_node);
     fg_free(want->first);
+    fg_free(want->impure);
     *want = (fg_want){0};
 }

@@ -143,7 +143,7 @@ fg_status fg_standin_new(const fg_tensor_meta *meta, PyObject **out)
     *out = NULL;
     if (meta->adaptor == fg_numpy_adaptor)
         return standin_numpy(meta, out);
-    if (meta->adaptor == fg_torch_adaptor)
+    if (fg_torch_adaptor_is(meta->adaptor))
         return fg_standin_torch(meta, out);
     return FG_ERR_UNSUPPORTED;
 }

@@ -160,7 +160,8 @@ fg_status fg_standin_torch(const fg_tensor_meta *meta, PyObject **out)
     fg_tensor_meta made;
     if (tensor != NULL && real) {
         const char *why = NULL;
-        if (!fg_torch_adaptor->read(fg_torch_adaptor, tensor, &made, &why) || !fg_tensor_meta_same(&made, meta))
+        const fg_tensor_adaptor *adaptor = fg_torch_adaptor_now();
+        if (adaptor == NULL || adaptor->read(adaptor, tensor, &made, &why) != 1 || !fg_tensor_meta_same(&made, meta))
             Py_CLEAR(tensor);
     }
     if (tensor == NULL) {
@@ -174,8 +175,9 @@ fg_status fg_standin_torch(const fg_tensor_meta *meta, PyObject **out)
 int fg_standin_torch_read(PyObject *object, fg_tensor_meta *meta)
 {
     const char *why = NULL;
-    if (fg_tensor_adaptor_find(Py_TYPE(object)) == fg_torch_adaptor)
-        return fg_torch_adaptor->record(fg_torch_adaptor, object, meta, &why);
+    const fg_tensor_adaptor *adaptor = fg_tensor_adaptor_find(Py_TYPE(object));
+    if (adaptor != NULL && fg_torch_adaptor_is(adaptor))
+        return adaptor->record(adaptor, object, meta, &why);
     if (!is_fake(object))
         return 0;
     /* A fake carries the keys of what it stands for, and Python keys besides. */

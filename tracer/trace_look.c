@@ -447,7 +447,7 @@ static fg_flow memory_apart(fg_trace *t, int32_t from, fg_guard_kind *kind)
         *m = (memory){.storage = adaptor != NULL && adaptor->storage != NULL ? adaptor->storage(v->real) : NULL};
         if (m->storage == NULL)
             return fg_break(t, FG_BREAK_GUARD, "in-place changes beside an array whose memory cannot be told");
-        m->placed = adaptor->place != NULL && adaptor->place(v->real, &m->place);
+        m->placed = adaptor->place != NULL && adaptor->place(adaptor, v->real, &m->place);
         for (int32_t k = 0; k < n; k++) {
             if (seen[k].storage != m->storage)
                 continue;

@@ -127,8 +127,10 @@ static fg_flow standin_now(fg_trace *t, fg_value *v)
         if (v->is_scalar && v->real != NULL) {
             made = v->real; /* immutable; its value does not decide metadata */
         } else {
-            if (adaptor == NULL || v->real == NULL || adaptor->read(adaptor, v->real, &meta, &why) != 1)
-                return fg_break(t, FG_BREAK_INFERENCE, "an input's metadata");
+            int read = adaptor != NULL && v->real != NULL ? adaptor->read(adaptor, v->real, &meta, &why) : 0;
+            if (read != 1)
+                return read < 0 ? fg_break_on_error(t, FG_BREAK_INFERENCE, "an input's metadata")
+                                : fg_break(t, FG_BREAK_INFERENCE, "an input's metadata");
             if (fg_standin_new(&meta, &made) != FG_OK)
                 return fg_break_on_error(t, FG_BREAK_INFERENCE, "stand-in");
             if (fg_own(t, made) == NULL)
@@ -192,9 +194,11 @@ static bool is_foreseeable(const fg_value *v, int *left)
             fg_tensor_meta meta;
             const char *why;
             int64_t n = 1;
-            if (adaptor == NULL || v->real == NULL || adaptor->read(adaptor, v->real, &meta, &why) != 1)
+            if (adaptor == NULL || v->real == NULL || fg_tensor_library(v) != FG_LIB_TORCH)
+                return adaptor != NULL && v->real != NULL;
+            if (adaptor->read(adaptor, v->real, &meta, &why) != 1)
                 return false;
-            for (int32_t i = 0; i < meta.ndim && fg_tensor_library(v) == FG_LIB_TORCH; i++)
+            for (int32_t i = 0; i < meta.ndim; i++)
                 n = meta.sizes[i] > SMALL ? SMALL + 1 : n > SMALL ? n : n * meta.sizes[i];
             return n <= SMALL;
         }

@@ -17,7 +17,7 @@ set(framegate_guards_exports
     fg_desc_new fg_desc_free fg_desc_names_set fg_desc_source fg_desc_guard fg_desc_relation fg_desc_output fg_desc_n_outputs fg_desc_mark_get
     fg_desc_rewind fg_desc_source_str fg_desc_check fg_desc_explain fg_desc_tree_str fg_desc_to_text fg_desc_from_text fg_desc_n_guards
     fg_desc_nbytes fg_desc_on_death fg_program_build fg_program_free fg_program_max_inputs fg_program_nbytes fg_program_eval fg_eval_release
-    fg_tensor_init fg_tensor_adaptor_find fg_tensor_adaptor_is_pure fg_tensor_meta_same fg_torch_state_read)
+    fg_tensor_init fg_tensor_adaptor_find fg_tensor_meta_same fg_torch_state_read)
 
 set(FRAMEGATE_INCLUDE_FOLDER "${CMAKE_INSTALL_INCLUDEDIR}/framegate")
 set(FRAMEGATE_CONFIG_FOLDER "${CMAKE_INSTALL_LIBDIR}/cmake/framegate")
