@@ -37,7 +37,7 @@ typedef struct fg_host {
     int32_t *arm;        /* where its arm stands, -1 */
     uint8_t *is_breaker; /* a resume stub follows it */
     int32_t *handler_of; /* per handler of the user's: its place in the output */
-    int32_t body; /* where the body begins in the output */
+    int32_t body;        /* where the body begins in the output */
     int32_t id_slot, payload_slot;
     int32_t strip_handler; /* of calls to segments and chains: takes this frame's entry out of the traceback */
     struct fg_patch {
@@ -115,33 +115,6 @@ static bool is_end(int op)
     return op == FG_OP_RETURN_VALUE || op == FG_OP_RAISE_VARARGS || op == FG_OP_RERAISE || op == FG_OP_JUMP;
 }
 
-static fg_status reach(fg_host *h, int32_t from, int32_t exc_depth)
-{
-    int32_t n = h->root->n_instrs, top = 0, *todo = fg_arena_alloc(h->e->arena, (size_t)(3 * n + 3) * sizeof *todo);
-    if (todo == NULL)
-        return FG_ERR_NOMEM;
-    if (h->reached[from])
-        return FG_OK;
-    todo[top++] = from;
-    h->exc_depth[from] = (int16_t)exc_depth;
-    h->reached[from] = 1;
-    while (top > 0) {
-        int32_t i = todo[--top];
-        const fg_instr *in = &h->root->instrs[i];
-        int32_t depth = h->exc_depth[i] - (in->op == FG_OP_POP_EXCEPT);
-        int32_t next[3] = {is_end(in->op) ? -1 : i + 1, in->target, -1}, depths[3] = {depth, depth, h->exc_depth[i] + 1};
-        if (in->handler >= 0 && fg_cop_raises(in->op) > 0)
-            next[2] = h->root->handlers[in->handler].target;
-        for (int k = 0; k < 3; k++)
-            if (next[k] >= 0 && next[k] < n && !h->reached[next[k]]) {
-                h->reached[next[k]] = 1;
-                h->exc_depth[next[k]] = (int16_t)depths[k];
-                todo[top++] = next[k];
-            }
-    }
-    return FG_OK;
-}
-
 static bool is_known_break(const fg_host *h, int32_t i)
 {
     return h->e->input->maker->is_known_break(h->e->input->maker->context, i);
@@ -168,6 +141,33 @@ static bool may_break(const fg_host *h, int32_t i)
     case FG_OP_POP_TOP: return i == h->e->ir->exit.pc || is_known_break(h, i);
     default: return fg_cop_raises(in->op) > 0;
     }
+}
+
+static fg_status reach(fg_host *h, int32_t from, int32_t exc_depth)
+{
+    int32_t n = h->root->n_instrs, top = 0, *todo = fg_arena_alloc(h->e->arena, (size_t)(3 * n + 3) * sizeof *todo);
+    if (todo == NULL)
+        return FG_ERR_NOMEM;
+    if (h->reached[from])
+        return FG_OK;
+    todo[top++] = from;
+    h->exc_depth[from] = (int16_t)exc_depth;
+    h->reached[from] = 1;
+    while (top > 0) {
+        int32_t i = todo[--top];
+        const fg_instr *in = &h->root->instrs[i];
+        int32_t depth = h->exc_depth[i] - (in->op == FG_OP_POP_EXCEPT);
+        int32_t next[3] = {is_end(in->op) ? -1 : i + 1, in->target, -1}, depths[3] = {depth, depth, h->exc_depth[i] + 1};
+        if (in->handler >= 0 && (fg_cop_raises(in->op) > 0 || may_break(h, i))) /* the jump of an arm back to it looks for signals */
+            next[2] = h->root->handlers[in->handler].target;
+        for (int k = 0; k < 3; k++)
+            if (next[k] >= 0 && next[k] < n && !h->reached[next[k]]) {
+                h->reached[next[k]] = 1;
+                h->exc_depth[next[k]] = (int16_t)depths[k];
+                todo[top++] = next[k];
+            }
+    }
+    return FG_OK;
 }
 
 static bool is_call(const fg_instr *in)
@@ -212,7 +212,7 @@ static bool may_resume_at(const fg_host *h, int32_t pc)
 static int32_t handler_at(const fg_host *h, int32_t i)
 {
     int32_t handler = h->root->instrs[i].handler;
-    return handler >= 0 ? h->handler_of[handler] : -1;
+    return handler >= 0 && h->reached[h->root->handlers[handler].target] ? h->handler_of[handler] : -1;
 }
 
 /* A jump back looks for signals, as if it were the instruction that it leads to. 3.11 asks for the handler of what stands before that one, so body

@@ -207,3 +207,38 @@ def test_state_of_an_existing_manager():
             return y * depth
         return f, m
     check_twins(make, list(PAIRS) * 2)
+
+
+def test_a_variable_with_a_finalizer_is_assigned_over_last_in_the_body():
+    """What a segment goes back to may be an instruction that raises nothing, so the only reason for its handler is a signal on the way."""
+    def make():
+        log = []
+        class Ends:
+            def __del__(self): log.append("ended")
+        def made(n):
+            try: return Ends()
+            except ValueError: pass
+        def nothing(): pass
+        def in_with(n):
+            with Counting() as x:
+                n = made(n)
+                n = nothing()
+            return n
+        def in_try(n):
+            try:
+                n = made(n)
+                n = nothing()
+            finally: log.append("left")
+            return n
+        def in_loop(n):
+            for n in range(n):
+                with Manager(log):
+                    n = made(n)
+                    n = nothing()
+            return n
+        return in_with, in_try, in_loop, log
+    for which in range(3):
+        def one():
+            made = make()
+            return made[which], made[-1]
+        check_twins(one, [(3,), (3,), (2,)])
