@@ -68,6 +68,7 @@ typedef enum fg_vkind {
 typedef enum fg_iter_kind {
     FG_ITER_SEQ, /* over a list or tuple value by index; a list is re-read each time */
     FG_ITER_RANGE,
+    FG_ITER_ROWS,  /* over a NumPy array, each element read when its turn comes */
     FG_ITER_ITEMS, /* over a snapshot of values: keys, values, items of a dict; size is checked on each step */
     FG_ITER_ENUMERATE,
     FG_ITER_ZIP,
@@ -335,6 +336,8 @@ fg_flow fg_tensor_call(fg_trace *t, const fg_op_row *row, PyObject *callable, fg
                        fg_value **out);
 fg_flow fg_tensor_method(fg_trace *t, fg_value *self, PyObject *name, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);
 fg_flow fg_tensor_unpack(fg_trace *t, fg_value *o, int32_t n, fg_value **out);
+fg_flow fg_tensor_length(fg_trace *t, fg_value *o, int32_t *n); /* how many rows; a break where they are too many to go through */
+fg_flow fg_tensor_rows(fg_trace *t, fg_value *o, fg_value ***items, int32_t *n);
 fg_flow fg_tensor_len(fg_trace *t, fg_value *o, int64_t *len);
 bool fg_has_tensor(fg_trace *t, fg_value *v, int depth); /* it is or contains a tensor; never looks at lazy values beyond their type */
 

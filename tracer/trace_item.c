@@ -540,6 +540,8 @@ fg_flow fg_iterate(fg_trace *t, fg_value *o, fg_value ***items, int32_t *n)
         *n = o->n;
         return FG_FLOW_OK;
     }
+    if (o->kind == FG_V_TENSOR) /* nothing happens in between */
+        return fg_tensor_rows(t, o, items, n);
     fg_value *it, *next, *seq = fg_value_seq(t, FG_V_LIST, NULL, 0);
     if (seq == NULL)
         return FG_FLOW_ERROR;

@@ -65,15 +65,14 @@ fg_flow fg_iter_new(fg_trace *t, fg_value *o, fg_value **out)
         }
         return fg_break(t, FG_BREAK_ITERATOR, "iteration over %s", o->type->tp_name);
     case FG_V_TENSOR: {
-        int64_t n;
-        FG_DO(fg_tensor_len(t, o, &n));
-        if (n > 4096)
-            return fg_break(t, FG_BREAK_TOO_LONG, "iteration over %lld rows", (long long)n);
-        fg_value **items = fg_arena_alloc(&t->arena, (size_t)(n ? n : 1) * sizeof *items);
-        if (items == NULL)
-            return fg_nomem();
-        FG_DO(fg_tensor_unpack(t, o, (int32_t)n, items));
-        fg_value *seq = fg_value_seq(t, FG_V_TUPLE, items, (int32_t)n);
+        fg_value **items;
+        int32_t n;
+        FG_DO(fg_tensor_length(t, o, &n));
+        if (fg_tensor_library(o) ==
+            FG_LIB_NUMPY) /* reads each element when it is asked for; torch makes all views at once, and a tuple of them */
+            return iter_over(t, FG_ITER_ROWS, o, out);
+        FG_DO(fg_tensor_rows(t, o, &items, &n));
+        fg_value *seq = fg_value_seq(t, FG_V_TUPLE, items, n);
         return seq ? iter_over(t, FG_ITER_SEQ, seq, out) : FG_FLOW_ERROR;
     }
     case FG_V_OBJECT: {
@@ -163,6 +162,21 @@ static fg_flow next_filter(fg_trace *t, fg_value *it, fg_value **out)
     }
 }
 
+static fg_flow next_row(fg_trace *t, fg_value *it, fg_value **out)
+{
+    int32_t n;
+    *out = NULL;
+    FG_DO(fg_tensor_length(t, it->a, &n));
+    if (it->index >= n)
+        return FG_FLOW_OK;
+    PyObject *index = fg_own(t, PyLong_FromLongLong(it->index));
+    fg_value *key = index ? fg_value_const(t, index) : NULL;
+    if (key == NULL)
+        return FG_FLOW_ERROR;
+    FG_SET(t, it->index, it->index + 1);
+    return fg_tensor_subscr(t, it->a, key, out);
+}
+
 static fg_flow advance(fg_trace *t, fg_value *it, fg_value **out)
 {
     fg_value *a = it->a;
@@ -182,6 +196,7 @@ static fg_flow advance(fg_trace *t, fg_value *it, fg_value **out)
             *out = NULL;
         }
         break;
+    case FG_ITER_ROWS: return next_row(t, it, out);
     case FG_ITER_ITEMS: return next_item(t, it, out);
     case FG_ITER_ENUMERATE: {
         fg_value *item;
@@ -244,11 +259,12 @@ static fg_flow sequence_iterator(fg_trace *t, fg_value *it, PyObject *iter, fg_r
 {
     fg_value *of = it->b != NULL ? it->b : it->a;
     fg_reg seq, state[2], unused;
-    if (it->is_complete)
+    bool is_empty = it->is_complete && it->iter_kind != FG_ITER_ROWS; /* of an array the state says it */
+    if (is_empty)
         FG_DO(empty_sequence(t, of, &of));
     FG_DO(fg_materialise(t, of, &seq));
     FG_DO(call_const(t, it->iter_kind == FG_ITER_REVERSED ? (PyObject *)&PyReversed_Type : iter, &seq, 1, reg));
-    if ((it->index == 0 && it->iter_kind != FG_ITER_REVERSED) || it->is_complete)
+    if ((it->index == 0 && it->iter_kind != FG_ITER_REVERSED) || is_empty)
         return FG_FLOW_OK;
     if (of->kind == FG_V_CONST && PyFrozenSet_CheckExact(of->real)) {
         for (int64_t i = 0; i < it->index; i++)
@@ -270,6 +286,7 @@ fg_flow fg_iter_materialise(fg_trace *t, fg_value *it, fg_reg *reg)
     switch ((fg_iter_kind)it->iter_kind) {
     case FG_ITER_SEQ:
     case FG_ITER_RANGE:
+    case FG_ITER_ROWS:
     case FG_ITER_REVERSED: return sequence_iterator(t, it, iter, reg);
     case FG_ITER_ITEMS: {
         fg_reg view, unused;

@@ -578,7 +578,7 @@ fg_flow fg_tensor_unpack(fg_trace *t, fg_value *o, int32_t n, fg_value **out)
 {
     fg_reg from, first;
     FG_DO(fg_materialise(t, o, &from));
-    if (fg_is_covered(t)) {
+    if (t->opaque || fg_is_covered(t)) { /* a graph takes the rows one by one, and would not see that there are more */
         int64_t len;
         FG_DO(fg_tensor_len(t, o, &len));
         if (len != n)
@@ -590,4 +590,22 @@ fg_flow fg_tensor_unpack(fg_trace *t, fg_value *o, int32_t n, fg_value **out)
         out[i]->cap = i; /* which one it is, for inference */
     }
     return FG_FLOW_OK;
+}
+
+fg_flow fg_tensor_length(fg_trace *t, fg_value *o, int32_t *n)
+{
+    int64_t len;
+    FG_DO(fg_tensor_len(t, o, &len));
+    if (len > 4096)
+        return fg_break(t, FG_BREAK_TOO_LONG, "iteration over %lld rows", (long long)len);
+    *n = (int32_t)len;
+    return FG_FLOW_OK;
+}
+
+fg_flow fg_tensor_rows(fg_trace *t, fg_value *o, fg_value ***items, int32_t *n)
+{
+    FG_DO(fg_tensor_length(t, o, n));
+    if ((*items = fg_arena_alloc(&t->arena, (size_t)(*n + 1) * sizeof **items)) == NULL)
+        return fg_nomem();
+    return fg_tensor_unpack(t, o, *n, *items);
 }

@@ -1,9 +1,11 @@
 """NumPy inside functions: dtypes, shapes, views, in-place writes, errors and warnings of every operation; plain and compiled agree."""
 
 import numpy as np
-from support_engine import Cases, check_case
+import pytest
+from support_engine import Cases, cap, check_case, check_same
+from differential_compare import observe
 
-case = Cases()
+case, rows = Cases(), Cases()
 A = np.arange(6.0).reshape(2, 3)
 V = np.array([1.0, -2.0, 3.0])
 I = np.array([3, 1, 2])
@@ -176,3 +178,56 @@ def complex_arrays(a): return a.real, a.imag, np.conj(a), np.abs(a), np.angle(a)
 
 @case.parametrize()
 def test_arrays(case): check_case(case)
+
+
+# An iterator over an array reads each element when its turn comes, whatever is written meanwhile, and is what iter() gives.
+@rows((V,), (I,), (A,), (np.array([]),))
+def written_while_iterating(a):
+    seen = []
+    for v in a: a[1:] += v; seen.append(v)
+    return seen, a
+@rows((V,), (A,))
+def written_by_a_called_function(a):
+    def grow(): a[...] += 1; return True
+    return [v for v in a if grow()], list(map(lambda v: (grow(), v), a))
+@rows((V,), (A,))
+def written_under_enumerate_and_zip(a):
+    b, seen = a[::-1], []
+    for i, v in enumerate(a): b[0] = 9; seen.append((i, v))
+    for v, w in zip(a, b): b[...] = v + w; seen.append(v)
+    return seen, a
+@rows((V,), (A,), (np.array(2.0),))
+def written_between_next(a):
+    it = iter(a)
+    first = next(it)
+    a[...] = 5
+    return first, next(it), list(it), next(it, None), [v for v in it]
+@rows((V,), (A,), (np.array([]),))
+def kinds_of_iterators(a): it = iter(a); next(it, None); return type(it).__name__, type(iter(a)).__name__, it.__length_hint__(), list(it), it.__length_hint__()
+@rows((V,), (A,))
+def no_such_method(a): return iter(a).send(None)
+@rows((V,), (A,))
+def goes_on_behind_a_break(a):
+    it = iter(a)
+    first = next(it)
+    eval("0")
+    a[...] = 7
+    return first, next(it), type(it).__name__, list(it), list(it)
+@rows((V,), (A,), (V[:2],), (V[:1],), (np.array([]),))
+def two_of_them(a): x, y = a; return x, y
+@rows((V,), (A,), (V[:2],))
+def two_of_a_result(a): x, y = a * 2; return x, y
+@rows((V,), (A,), (V[:2],))
+def two_of_them_or_not(a):
+    try: x, y = a + 1
+    except ValueError as e: return str(e)
+    return x, y
+
+
+@rows.parametrize()
+@pytest.mark.parametrize("backend", ["eager", lambda graph, *_: graph], ids=["eager", "graph"])
+def test_rows(case, backend):
+    compiled = cap(case.fn, backend=backend)
+    for args in [a for a in case.inputs for _ in range(2)] + [case.inputs[0]]:
+        want, got = (observe(f, tuple(np.copy(a) for a in args), filename=__file__) for f in (case.fn, compiled))
+        check_same(want, got, f"{case}{args!r}")
