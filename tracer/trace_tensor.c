@@ -425,6 +425,19 @@ static fg_flow check_arguments(fg_trace *t, const fg_op_row *row, fg_value **arg
     return FG_FLOW_OK;
 }
 
+/* Each element of a tuple of tensors, or of an array by its first axis. */
+static fg_flow unpack_all(fg_trace *t, fg_value *o, int32_t n, fg_value **out)
+{
+    fg_reg from, first;
+    FG_DO(fg_materialise(t, o, &from));
+    FG_DO(fg_emit_many(t, FG_STEP_UNPACK, FG_SF_GRAPH | FG_SF_RAISES, 0, NULL, NULL, &from, 1, n, &first));
+    for (int32_t i = 0; i < n; i++) {
+        FG_DO(new_tensor(t, first + i, fg_tensor_library(o), &o, 1, &out[i]));
+        out[i]->cap = i; /* which one it is, for inference */
+    }
+    return FG_FLOW_OK;
+}
+
 /* The result of a row that gives several tensors, or whose arguments decide whether it is one: the metadata says. */
 static fg_flow structure(fg_trace *t, const fg_op_row *row, fg_value **out)
 {
@@ -448,7 +461,7 @@ static fg_flow structure(fg_trace *t, const fg_op_row *row, fg_value **out)
     fg_value **items = fg_arena_alloc(&t->arena, (size_t)(count ? count : 1) * sizeof *items);
     if (items == NULL)
         return fg_nomem();
-    FG_DO(fg_tensor_unpack(t, whole, (int32_t)count, items));
+    FG_DO(unpack_all(t, whole, (int32_t)count, items));
     if ((*out = fg_value_seq(t, PyList_CheckExact(standin) ? FG_V_LIST : FG_V_TUPLE, items, (int32_t)count)) == NULL)
         return FG_FLOW_ERROR;
     if (is_named) {
@@ -576,19 +589,19 @@ fg_flow fg_tensor_len(fg_trace *t, fg_value *o, int64_t *len)
 
 fg_flow fg_tensor_unpack(fg_trace *t, fg_value *o, int32_t n, fg_value **out)
 {
-    fg_reg from, first;
-    FG_DO(fg_materialise(t, o, &from));
-    if (t->opaque || fg_is_covered(t)) { /* a graph takes the rows one by one, and would not see that there are more */
-        int64_t len;
+    fg_value *parts;
+    int64_t len = n;
+    if (t->opaque || fg_is_covered(t)) /* a graph takes the rows one by one, and would not see that there are more */
         FG_DO(fg_tensor_len(t, o, &len));
-        if (len != n)
-            return fg_break(t, FG_BREAK_RAISES, "%lld rows to unpack, %d expected", (long long)len, n);
-    }
-    FG_DO(fg_emit_many(t, FG_STEP_UNPACK, FG_SF_GRAPH | FG_SF_RAISES, 0, NULL, NULL, &from, 1, n, &first));
-    for (int32_t i = 0; i < n; i++) {
-        FG_DO(new_tensor(t, first + i, fg_tensor_library(o), &o, 1, &out[i]));
-        out[i]->cap = i; /* which one it is, for inference */
-    }
+    if (len != n)
+        return fg_break(t, FG_BREAK_RAISES, "%lld rows to unpack, %d expected", (long long)len, n);
+    if (!t->opaque || fg_tensor_library(o) != FG_LIB_TORCH)
+        return unpack_all(t, o, n, out);
+    FG_DO(fg_tensor_method(t, o, fg_names.s_unbind, NULL, 0, NULL, &parts)); /* as iteration does: one view of many is not just a view */
+    if (parts->kind != FG_V_TUPLE || parts->n != n)
+        return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "the rows of a tensor");
+    for (int32_t i = 0; i < n; i++)
+        out[i] = parts->items[i];
     return FG_FLOW_OK;
 }
 

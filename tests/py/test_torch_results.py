@@ -78,3 +78,31 @@ def test_errors_are_those_of_torch():
 def test_data_decides_the_shape_of_unique():
     g = framegate.compile(lambda x: torch.unique(x, return_counts=True))
     assert same(tuple(g(X)), tuple(torch.unique(X, return_counts=True)))
+
+
+@pytest.mark.parametrize("backend", ["eager", lambda graph, *_: graph, "torch:aot_eager"], ids=["eager", "graph", "aot"])
+def test_rows_of_a_tensor_are_views_of_one_operation(backend):
+    def written(x):
+        for row in x * 2:
+            row += 1
+        return x
+
+    def two(x):
+        first, second = x * 2
+        return first + second
+
+    def added(x):
+        return sum(row * k for k, row in enumerate(x))
+
+    def observed(fn, x):
+        leaf = x.detach().clone().requires_grad_()
+        try:
+            y = fn(leaf)
+        except (RuntimeError, ValueError) as e:
+            return type(e), str(e)
+        return y.tolist(), torch.autograd.grad(y.sum(), leaf)[0].tolist()
+
+    for fn in written, two, added:
+        compiled = framegate.compile(fn, backend=backend)
+        for x in (X[:2], X[:2], X[:3], X[:2]):
+            assert observed(compiled, x) == observed(fn, x)
