@@ -150,6 +150,7 @@ typedef struct fg_tframe {
     uint8_t library;   /* code of the standard library or of an installed package */
     uint8_t covered;   /* the call instruction is covered by a handler of an outer inlined frame */
     uint8_t on_result; /* fg_on_result */
+    uint8_t is_getter; /* it reads an attribute: what it does not find is asked of a __getattr__ */
     uint8_t is_generator;
     uint8_t is_finished; /* generator: returned */
     fg_value *yielded;   /* generator: the last value */

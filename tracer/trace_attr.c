@@ -566,7 +566,11 @@ fg_flow fg_attr_load(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
         fg_value *args[2] = {o, getter.name ? fg_value_const(t, getter.name) : NULL};
         if (getter.name != NULL && args[1] == NULL)
             return FG_FLOW_ERROR;
-        return fg_call(t, getter.func, args, getter.name ? 2 : 1, NULL, out);
+        fg_tframe *reader = t->frame;
+        FG_DO(fg_call(t, getter.func, args, getter.name ? 2 : 1, NULL, out));
+        if (getter.name == NULL && t->frame != reader)
+            t->frame->is_getter = 1;
+        return FG_FLOW_OK;
     }
     if (*out == NULL && o->kind == FG_V_OBJECT && o->type != &PyModule_Type)
         return fg_raise_new(t, PyExc_AttributeError, "'%.50s' object has no attribute '%U'", o->type->tp_name, name);

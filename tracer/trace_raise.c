@@ -141,6 +141,8 @@ fg_flow fg_unwind(fg_trace *t)
         }
         if (f == t->root)
             return fg_break(t, FG_BREAK_INTERNAL, "an exception without a handler");
+        if (f->is_getter && PyType_IsSubtype(t->raised->type, (PyTypeObject *)PyExc_AttributeError)) /* a __getattr__ is asked next */
+            return fg_break(t, FG_BREAK_RAISES, "an AttributeError in a property");
         FG_SET(t, t->frame, f->parent);
         FG_SET(t, t->inline_depth, t->inline_depth - 1);
     }

@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pytest
 from support_engine import Cases, cap, check_case, check_same, check_twins, framegate, needs_engine
 from differential_compare import observe
 
@@ -487,3 +488,54 @@ def test_classes_of_exceptions_may_change():
         return f, (Base, Mine)
     def change(state): state[1].__bases__ = (type("Other", (Exception,), {}),)
     check_twins(make, [(1,), (1,), change, (1,)])
+
+
+class Gone:
+    """A descriptor that finds nothing."""
+    def __get__(self, o, kind=None): raise AttributeError("gone")
+
+
+class Guarded:
+    gone = Gone()
+    def __init__(self, n): self.n = n
+    @property
+    def p(self):
+        if self.n == 3: raise AttributeError("p is gone")
+        if self.n == 4: raise KeyError("p")
+        return self.n + 1
+    @property
+    def through(self): return self.p
+
+
+class Fallback(Guarded):
+    def __getattr__(self, name): return "instead of " + name
+
+
+class Refusing(Guarded):
+    def __getattr__(self, name): raise AttributeError(name)
+
+
+@pytest.mark.parametrize("kind", [Guarded, Fallback, Refusing], ids=lambda k: k.__name__)
+def test_what_a_property_does_not_find_is_asked_of_getattr(kind):
+    def read(n):
+        try: return kind(n).p
+        except (AttributeError, KeyError) as e: return e.args
+    def of_an_argument(o):
+        try: o.x = o.through
+        except AttributeError: return "none"
+        except KeyError: return "key"
+        return o.x
+    def of_a_descriptor(o):
+        try: return o.gone
+        except AttributeError as e: return e.args
+    def inlined(o): return of_an_argument(o), of_a_descriptor(o)
+    def with_default(o):
+        try: return getattr(o, "p", 5), hasattr(o, "through"), getattr(o, "p")
+        except (AttributeError, KeyError) as e: return type(e).__name__
+    compiled = cap(read)
+    for n in (1, 3, 3, 4, 4, 2, 3):
+        check_same(observe(read, (n,), filename=__file__), observe(compiled, (n,), filename=__file__), f"{n}")
+    for fn in (of_an_argument, of_a_descriptor, inlined, with_default):
+        compiled = cap(fn)
+        for n in (1, 3, 3, 4, 4, 2, 3):
+            check_same(observe(fn, (kind(n),), filename=__file__), observe(compiled, (kind(n),), filename=__file__), f"{fn.__name__} {n}")
