@@ -3,6 +3,7 @@
  *     step ──raises──►  [exception]
  *                       the traceback gets an entry for each inlined call, its newest entry the line of the call   (a step of an inlined function)
  *                       its context is the exception that was being handled                                         (a step of a handler that was traced)
+ *                       ambient states are left                                                                    (a step in a `with` that has no handler at run time)
  *                       locals := values, stack := values, temporaries dropped                                     (a step that is caught)
  *                       raise on: out of the function, or to the copy of the user's handler in the host's body
  *
@@ -108,7 +109,23 @@ fail:
     return st;
 }
 
-static fg_status block_new(fg_emit_state *e, int32_t site, int32_t caught, int32_t context, int32_t *list)
+/* The same for what restores ambient states. It stays there as well: the way without an exception ends with the same calls. */
+static fg_status find_exits(fg_emit_state *e, struct fg_emit_block *block)
+{
+    const fg_ir_restore *r = &e->ir->restores[block->restore];
+    block->exits = fg_arena_alloc(e->arena, (size_t)(r->n + 1) * sizeof *block->exits);
+    if (block->exits == NULL)
+        return FG_ERR_NOMEM;
+    for (int32_t i = 0; i < r->n; i++) {
+        const fg_ir_reg *reg = &e->ir->regs[r->exits[i]];
+        if (reg->kind == FG_REG_STEP && reg->slot < 0)
+            return FG_BUG("an ambient state is left that has no place");
+        block->exits[i] = reg->kind == FG_REG_STEP ? reg->slot : -1;
+    }
+    return FG_OK;
+}
+
+static fg_status block_new(fg_emit_state *e, int32_t site, int32_t caught, int32_t context, int32_t restore, int32_t *list)
 {
     if (e->n_blocks == e->cap_blocks) {
         int32_t cap = e->cap_blocks ? 2 * e->cap_blocks : 16;
@@ -131,10 +148,10 @@ static fg_status block_new(fg_emit_state *e, int32_t site, int32_t caught, int32
         e->cap_handlers = cap;
     }
     e->handlers[e->n_handlers] = (fg_handler){.target = -1, .depth = 0, .lasti = 0};
-    e->blocks[e->n_blocks] =
-        (struct fg_emit_block){.site = site, .caught = caught, .context = context, .handler = e->n_handlers++, .next = *list};
+    e->blocks[e->n_blocks] = (struct fg_emit_block){
+        .site = site, .caught = caught, .context = context, .restore = restore, .handler = e->n_handlers++, .next = *list};
     *list = e->n_blocks++;
-    return FG_OK;
+    return restore >= 0 ? find_exits(e, &e->blocks[*list]) : FG_OK;
 }
 
 fg_status fg_emit_handler_of(fg_emit_state *e, int32_t step, int32_t *handler)
@@ -142,18 +159,20 @@ fg_status fg_emit_handler_of(fg_emit_state *e, int32_t step, int32_t *handler)
     fg_status st;
     const fg_ir *ir = e->ir;
     int32_t site = ir->steps[step].site, caught = ir->steps[step].caught, context = ir->steps[step].context;
+    int32_t restore = ir->steps[step].restore;
     *handler = -1;
     while (site >= 0 && (ir->sites[site].parent < 0 || ir->sites[site].hidden))
         site = ir->sites[site].parent;
-    if (site < 0 && caught < 0 && context < 0)
+    if (site < 0 && caught < 0 && context < 0 && restore < 0)
         return FG_OK;
     int32_t *list = caught >= 0 ? &e->catch_blocks[caught] : &e->site_blocks[site < 0 ? ir->n_sites : site], at = *list;
     if (caught >= 0)
         FG_TRY(find_places(e, caught));
-    while (at >= 0 && (e->blocks[at].site != site || e->blocks[at].caught != caught || e->blocks[at].context != context))
+    while (at >= 0 && (e->blocks[at].site != site || e->blocks[at].caught != caught || e->blocks[at].context != context ||
+                       e->blocks[at].restore != restore))
         at = e->blocks[at].next;
     if (at < 0) {
-        FG_TRY(block_new(e, site, caught, context, list));
+        FG_TRY(block_new(e, site, caught, context, restore, list));
         at = *list;
     }
     *handler = e->blocks[at].handler;
@@ -201,6 +220,26 @@ static fg_status emit_context(fg_emit_state *e, int32_t context)
     FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, chain));
     FG_TRY(fg_emit_op(e, FG_OP_CALL, 4, NULL));
     return fg_emit_op(e, FG_OP_POP_TOP, 0, NULL);
+fail:
+    return st;
+}
+
+/* [exception] -> [exception] */
+static fg_status emit_exits(fg_emit_state *e, const struct fg_emit_block *block)
+{
+    fg_status st;
+    const fg_ir_restore *r = &e->ir->restores[block->restore];
+    for (int32_t i = 0; i < r->n; i++) {
+        if (block->exits[i] >= 0)
+            FG_TRY(fg_emit_op(e, FG_OP_LOAD_FAST, block->exits[i], NULL));
+        else
+            FG_TRY(fg_emit_load(e, r->exits[i]));
+        for (int k = 0; k < 3; k++)
+            FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, Py_None));
+        FG_TRY(fg_emit_op(e, FG_OP_CALL, 3, NULL));
+        FG_TRY(fg_emit_op(e, FG_OP_POP_TOP, 0, NULL));
+    }
+    return FG_OK;
 fail:
     return st;
 }
@@ -281,6 +320,8 @@ fg_status fg_emit_handlers(fg_emit_state *e)
             FG_TRY(emit_completion(e, e->blocks[i].site));
         if (e->blocks[i].context >= 0)
             FG_TRY(emit_context(e, e->blocks[i].context));
+        if (e->blocks[i].restore >= 0)
+            FG_TRY(emit_exits(e, &e->blocks[i]));
         if (e->blocks[i].caught >= 0)
             FG_TRY(emit_restore(e, e->blocks[i].caught));
         FG_TRY(fg_emit_op(e, FG_OP_RERAISE, 0, NULL));

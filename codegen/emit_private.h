@@ -27,7 +27,8 @@ typedef struct fg_emit_state {
     int32_t n_free, cap_temps;
     uint8_t *temp_live; /* per temporary: holds something */
     struct fg_emit_block {
-        int32_t site, caught, context; /* what it is for: an inlined call whose traceback it completes, a catch, a context; -1: none */
+        int32_t site, caught, context, restore; /* what it is for: an inlined call whose traceback it completes, a catch, …; -1: none */
+        int32_t *exits;                         /* of the restore: the slots of what is called, -1: no temporary */
         int32_t handler;
         int32_t next; /* in the list of the site or the catch, -1 */
     } * blocks;

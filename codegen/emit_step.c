@@ -233,7 +233,8 @@ fg_status fg_emit_one_step(fg_emit_state *e, int32_t at)
 {
     fg_status st;
     const fg_step *s = &e->ir->steps[at];
-    if ((s->flags & FG_SF_COVERED) && s->caught < 0 && (s->op == FG_STEP_CALL || s->op == FG_STEP_CALL_METHOD || s->op == FG_STEP_GRAPH))
+    bool is_steady = s->caught < 0 || (s->flags & FG_SF_AMBIENT); /* no handler leaves a state before it is seen to be entered */
+    if ((s->flags & FG_SF_COVERED) && is_steady && (s->op == FG_STEP_CALL || s->op == FG_STEP_CALL_METHOD || s->op == FG_STEP_GRAPH))
         return emit_steady_call(e, at);
     if (s->op != FG_STEP_MAKE_FUNCTION && s->op != FG_STEP_CALL_METHOD && s->op != FG_STEP_GRAPH)
         FG_TRY(load_all(e, s->args, s->n_args));

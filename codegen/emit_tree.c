@@ -93,6 +93,8 @@ fg_status fg_emit_plan(fg_emit_state *e)
             use(e, s->args[k], i);
         if (needed && s->caught >= 0)
             use_catch(e, &ir->catches[s->caught], i);
+        for (int32_t k = 0; needed && s->restore >= 0 && k < ir->restores[s->restore].n; k++)
+            use(e, ir->restores[s->restore].exits[k], i);
     }
     int32_t end = ir->n_steps;
     if (!ir->exit.is_break)

@@ -64,7 +64,8 @@ fg_step *fg_ir_step_add(fg_ir *ir, fg_step_op op, const fg_reg *args, int32_t n_
                       .n_results = n_results,
                       .site = -1,
                       .caught = -1,
-                      .context = -1};
+                      .context = -1,
+                      .restore = -1};
     return step;
 }
 
@@ -84,6 +85,15 @@ fg_ir_context *fg_ir_context_add(fg_ir *ir)
         return NULL;
     ir->contexts = contexts;
     return &contexts[ir->n_contexts++];
+}
+
+fg_ir_restore *fg_ir_restore_add(fg_ir *ir)
+{
+    fg_ir_restore *restores = grow(ir->arena, ir->restores, ir->n_restores, &ir->cap_restores, sizeof *restores);
+    if (restores == NULL)
+        return NULL;
+    ir->restores = restores;
+    return &restores[ir->n_restores++];
 }
 
 static int append_reg(PyObject *parts, const fg_ir *ir, fg_reg reg)

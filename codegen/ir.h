@@ -9,6 +9,7 @@
 #ifndef FG_CODEGEN_IR_H
 #define FG_CODEGEN_IR_H
 
+#include "codegen/ambient.h"
 #include "runtime/base/arena.h"
 #include "runtime/cpython/canonical.h"
 
@@ -38,12 +39,13 @@ typedef enum fg_step_op {
 } fg_step_op;
 
 enum {
-    FG_SF_GRAPH = 1,   /* a tensor operation: belongs into the graph */
-    FG_SF_EFFECT = 2,  /* visible outside even if its result is not used */
-    FG_SF_RAISES = 4,  /* may raise */
-    FG_SF_CHECKED = 8, /* a graph step whose metadata was inferred without an error */
-    FG_SF_COLD = 16,   /* of a catch: done only when an exception is on its way to the handler */
-    FG_SF_COVERED = 32 /* a handler of the user's covers it: nothing asynchronous may come up here, but into a catch */
+    FG_SF_GRAPH = 1,    /* a tensor operation: belongs into the graph */
+    FG_SF_EFFECT = 2,   /* visible outside even if its result is not used */
+    FG_SF_RAISES = 4,   /* may raise */
+    FG_SF_CHECKED = 8,  /* a graph step whose metadata was inferred without an error */
+    FG_SF_COLD = 16,    /* of a catch: done only when an exception is on its way to the handler */
+    FG_SF_COVERED = 32, /* a handler of the user's covers it: nothing asynchronous may come up here, but into a catch */
+    FG_SF_AMBIENT = 64  /* enters or leaves an ambient state: no graph reaches over it */
 };
 
 typedef struct fg_step {
@@ -59,7 +61,9 @@ typedef struct fg_step {
     int32_t site;
     int32_t caught;  /* index of the fg_ir_catch that takes what it raises, -1 */
     int32_t context; /* index of the fg_ir_context of what it raises, -1 */
+    int32_t restore; /* index of the fg_ir_restore that is done before what it raises goes on, -1 */
     const void *row; /* fg_op_row of a graph step */
+    const fg_ambient *ambient;
 } fg_step;
 
 /* The exception that is being handled where a step stands, for the __context__ of what the step raises; at run time there is none. */
@@ -82,6 +86,12 @@ typedef struct fg_ir_catch {
     int32_t cold, n_cold; /* steps that build what had no run-time form until then: first, number */
 } fg_ir_catch;
 
+/* Ambient states that are left when a step raises: what the `with` statements do that no handler at run time stands for. */
+typedef struct fg_ir_restore {
+    fg_reg *exits; /* bound __exit__ methods, in the order of the calls */
+    int32_t n;
+} fg_ir_restore;
+
 /* Where a step came from: an instruction of a frame, inlined at another site or (parent -1) in the root frame. */
 typedef struct fg_site_ref {
     int32_t parent;
@@ -103,7 +113,7 @@ typedef struct fg_ir_exit {
 typedef struct fg_ir {
     fg_arena *arena;
     const fg_icode *root;
-    int32_t start_pc; /* -1: the whole function; else a segment that resumes here */
+    int32_t start_pc;     /* -1: the whole function; else a segment that resumes here */
     uint8_t is_continued; /* the user's frame runs already: nothing asynchronous may come up before it is restored */
     fg_ir_reg *regs;
     int32_t n_regs, cap_regs;
@@ -115,6 +125,8 @@ typedef struct fg_ir {
     int32_t n_catches, cap_catches;
     fg_ir_context *contexts;
     int32_t n_contexts, cap_contexts;
+    fg_ir_restore *restores;
+    int32_t n_restores, cap_restores;
     int32_t n_inputs;
     PyObject **input_names;    /* per input: name hint (str) or NULL; the array may be NULL */
     int32_t *input_slots;      /* segment: slot of the frame that an input is the entry value of, -1; by input position */
@@ -128,6 +140,7 @@ const char *fg_step_name(int op);
 fg_reg fg_ir_reg_add(fg_ir *ir, fg_reg_kind kind, PyObject *object);
 fg_ir_catch *fg_ir_catch_add(fg_ir *ir);
 fg_ir_context *fg_ir_context_add(fg_ir *ir);
+fg_ir_restore *fg_ir_restore_add(fg_ir *ir);
 fg_step *fg_ir_step_add(fg_ir *ir, fg_step_op op, const fg_reg *args, int32_t n_args, int32_t n_results);
 /* A line per step, for logs and golden tests. */
 FG_NEW PyObject *fg_ir_str(const fg_ir *ir);

@@ -152,7 +152,13 @@ static fg_status flush(fg_schedule *s)
             Py_DECREF(b.graph);
             return FG_ERR_PYTHON;
         }
-        callable = examples ? s->backend(s->context, b.graph, examples) : Py_NewRef(b.graph);
+        PyObject *entered = NULL;
+        const fg_step *some = &ir->steps[s->group[0]]; /* all of them stand in one state */
+        if (examples != NULL && fg_ambient_enter(some->ambient, &entered) != FG_OK)
+            callable = NULL;
+        else
+            callable = examples ? s->backend(s->context, b.graph, examples) : Py_NewRef(b.graph);
+        fg_ambient_leave(entered);
         Py_XDECREF(examples);
         int failed = callable == NULL || PyList_Append(s->graphs, b.graph) < 0 || PyList_Append(s->callables, callable) < 0;
         Py_DECREF(b.graph);
@@ -166,6 +172,8 @@ static fg_status flush(fg_schedule *s)
         *step = (fg_step){.op = FG_STEP_GRAPH,
                           .caught = -1,
                           .context = -1,
+                          .restore = ir->steps[s->group[0]].restore,
+                          .ambient = ir->steps[s->group[0]].ambient,
                           .flags = (uint8_t)(FG_SF_EFFECT | FG_SF_RAISES | covered),
                           .arg = s->n_calls++,
                           .n_args = b.n_inputs,
@@ -226,6 +234,11 @@ static fg_status schedule_step(fg_schedule *s, int32_t at)
         s->group[s->n_group++] = at;
         for (int32_t i = 0; i < step->n_results; i++)
             s->late[step->result + i] = s->by_graph[step->result + i] = 1;
+        return FG_OK;
+    }
+    if (step->flags & FG_SF_AMBIENT) {
+        FG_TRY(flush(s));
+        copy_step(s, at);
         return FG_OK;
     }
     bool wait = s->n_group > 0 && (step->flags & (FG_SF_EFFECT | FG_SF_RAISES));

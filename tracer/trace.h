@@ -119,6 +119,7 @@ struct fg_value {
     int32_t n, cap;
     fg_vmap map;             /* dict entries, instance attributes */
     struct fg_tframe *frame; /* generator iterators */
+    fg_ambient *ambient;     /* OPAQUE: a manager of trace_ambient.c, or its __exit__ */
     fg_value *a, *b, *c,
         *d; /* method: function, self; cell: contents; function: defaults, kwdefaults, closure, globals; iter: inner; super: type, self */
 };
@@ -210,6 +211,9 @@ typedef struct fg_trace {
         int32_t n_made, cap_made;
         int32_t n_cold; /* steps of catches so far */
     } catching;
+    const fg_ambient *ambient; /* managers that are entered now, innermost first */
+    fg_value **results;        /* for a compiler: what operations gave */
+    int32_t n_results, cap_results;
     fg_value *raised; /* the last exception of the program */
     struct fg_handled {
         fg_value *exception;
@@ -242,7 +246,7 @@ const char *fg_break_hint(fg_break_reason reason);
 typedef struct fg_trace_mark {
     size_t n_log;
     fg_desc_mark desc;
-    int32_t n_regs, n_steps, n_sites, n_catches, n_contexts;
+    int32_t n_regs, n_steps, n_sites, n_catches, n_contexts, n_restores;
 } fg_trace_mark;
 fg_trace_mark fg_trace_mark_get(fg_trace *t);
 void fg_trace_rewind(fg_trace *t, fg_trace_mark mark);
@@ -312,6 +316,9 @@ bool fg_is_covered_inside(fg_trace *t); /* a handler of an inlined frame covers 
 bool fg_is_caught(fg_trace *t);
 /* The catch that a step which is emitted now belongs to, or -1. */
 fg_flow fg_catch_here(fg_trace *t, int32_t *id);
+bool fg_has_catches(const fg_trace *t); /* handlers of the root frame take what steps raise */
+/* The handler of a frame from this one on that does something with an exception, -1: none. *unbound, where asked: a slot that those before it empty. */
+int32_t fg_handler_pass(const fg_tframe *f, int32_t handler, int32_t *unbound);
 
 /* --- scalars (trace_scalar.c) */
 fg_flow fg_concrete(fg_trace *t, fg_value *v); /* scalar to constant, with value facts on what it came from */
@@ -348,6 +355,8 @@ fg_flow fg_tensor_standin_object(fg_trace *t, fg_value *v, PyObject **out); /* o
 /* After an operation was emitted: what it raises under a handler. */
 fg_flow fg_tensor_settle(fg_trace *t, fg_op_raises raises, fg_value *result, const char *what);
 fg_flow fg_tensor_settle_errstate(fg_trace *t);
+/* Whether inferring is cheap and says nothing about scalars of this very call. */
+bool fg_is_foreseeable(const fg_value *v);
 
 /* --- graphs for a backend (trace_suit.c) */
 /* FX has no run-time scalars: a torch graph for a backend takes them as constants. */
@@ -456,6 +465,18 @@ fg_flow fg_import(fg_trace *t, fg_tframe *f, PyObject *name, fg_value *level, fg
 /* *exit: the bound __exit__; *out: what __enter__ gives, or NULL and a frame was pushed */
 fg_flow fg_with_enter(fg_trace *t, fg_value *manager, fg_value **exit, fg_value **out);
 fg_flow fg_with_leave(fg_trace *t, fg_value *exit, fg_value *exception, fg_value **out);
+
+/* --- context managers that set a state of the thread (trace_ambient.c) */
+fg_flow fg_ambient_make(fg_trace *t, fg_value *cls, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out, bool *handled);
+fg_flow fg_ambient_begin(fg_trace *t, fg_value *manager, fg_value **exit, fg_value **out);
+fg_flow fg_ambient_end(fg_trace *t, fg_value *exit, fg_value **out);
+bool fg_is_ambient_exit(const fg_value *v);
+/* Examples of what the graphs of one state take from those of another: a compiler is given them. */
+fg_flow fg_ambient_examples(fg_trace *t);
+/* The __exit__ that a handler of a frame calls and that then lets the exception go on, or NULL. */
+fg_value *fg_ambient_of_handler(const fg_tframe *f, int32_t handler);
+/* The fg_ir_restore of what a step raises that is emitted now, -1: none. */
+fg_flow fg_restore_here(fg_trace *t, int32_t *id);
 
 /* --- executor (trace_exec.c, trace_run.c) */
 /* One instruction. *value is set and the root frame's return is reported by *returned. */

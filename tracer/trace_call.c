@@ -349,6 +349,10 @@ fg_flow fg_call(fg_trace *t, fg_value *f, fg_value **args, int32_t n, PyObject *
             if (handled)
                 return FG_FLOW_OK;
         }
+        if (rule == NULL && PyType_Check(callable))
+            FG_DO(fg_ambient_make(t, f, args, n, kwnames, out, &handled));
+        if (handled)
+            return FG_FLOW_OK;
         const fg_op_row *row = rule == NULL ? fg_op_find(callable) : NULL;
         bool has_tensor = false;
         for (int32_t i = 0; row != NULL && i < n && !has_tensor; i++)
@@ -394,6 +398,10 @@ fg_flow fg_call(fg_trace *t, fg_value *f, fg_value **args, int32_t n, PyObject *
             return FG_FLOW_ERROR;
         return fg_break(t, fg_py_has_side_effects(callable) ? FG_BREAK_SIDE_EFFECT_CALL : FG_BREAK_UNSUPPORTED_CALL, "%U", name);
     }
+    case FG_V_OPAQUE:
+        if (fg_is_ambient_exit(f))
+            return fg_ambient_end(t, f, out);
+        /* fall through */
     default: return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%s", f->type ? f->type->tp_name : "a run-time object");
     }
 }

@@ -16,17 +16,15 @@
 
 #include <string.h>
 
-static bool has_catches(const fg_trace *t)
+bool fg_has_catches(const fg_trace *t)
 {
     return !t->opaque && t->ir.start_pc < 0;
 }
 
-/* The handler that an exception of the current instruction of a frame comes to run, -1: none. What a handler of the frame is covered by itself only forgets the
- * exception (and the name of it) and goes on raising: it is passed over. *unbound: the slot of that name, or as it was. */
-static int32_t handler_of(const fg_tframe *f, int32_t *unbound)
+/* What a handler of the frame is covered by itself only forgets the exception (and the name of it) and goes on raising: it is passed over. */
+int32_t fg_handler_pass(const fg_tframe *f, int32_t handler, int32_t *unbound)
 {
     const fg_icode *icode = f->icode;
-    int32_t handler = icode->instrs[f->pc].handler;
     while (handler >= 0) {
         const fg_instr *at = &icode->instrs[icode->handlers[handler].target];
         bool forgets = at->op == FG_OP_COPY && at[1].op == FG_OP_POP_EXCEPT && at[2].op == FG_OP_RERAISE;
@@ -34,23 +32,32 @@ static int32_t handler_of(const fg_tframe *f, int32_t *unbound)
                        (at[2].op == FG_OP_DELETE_FAST || at[2].op == FG_OP_DELETE_DEREF) && at[3].op == FG_OP_RERAISE;
         if (!forgets && !unbinds)
             return handler;
-        if (unbinds && at[1].op == FG_OP_STORE_FAST)
+        if (unbinds && unbound != NULL && at[1].op == FG_OP_STORE_FAST)
             *unbound = at[1].arg;
         handler = at->handler;
     }
     return -1;
 }
 
+/* The handler that an exception of the current instruction of a frame comes to run, -1: none. */
+static int32_t handler_of(const fg_tframe *f, int32_t *unbound)
+{
+    return fg_handler_pass(f, f->icode->instrs[f->pc].handler, unbound);
+}
+
+/* `with` statements that only leave a state do not count: fg_restore_here. */
 static bool is_covered(const fg_tframe *f)
 {
-    int32_t unbound;
-    return handler_of(f, &unbound) >= 0;
+    int32_t handler = handler_of(f, NULL);
+    while (handler >= 0 && fg_ambient_of_handler(f, handler) != NULL)
+        handler = fg_handler_pass(f, f->icode->instrs[f->icode->handlers[handler].target].handler, NULL);
+    return handler >= 0;
 }
 
 bool fg_is_covered_inside(fg_trace *t)
 {
     if (t->handled == NULL) /* the common case: the callers have been asked when the frame was pushed */
-        return t->frame != t->root && (t->frame->covered || t->frame->icode->instrs[t->frame->pc].handler >= 0);
+        return t->frame != t->root && (t->frame->covered || is_covered(t->frame));
     for (const fg_tframe *f = t->frame; f != t->root; f = f->parent)
         if (is_covered(f))
             return true;
@@ -65,14 +72,14 @@ static bool has_context(const fg_trace *t)
 
 bool fg_is_caught(fg_trace *t)
 {
-    return has_catches(t) && (t->handled == NULL || has_context(t)) && is_covered(t->root);
+    return fg_has_catches(t) && (t->handled == NULL || has_context(t)) && handler_of(t->root, NULL) >= 0;
 }
 
 bool fg_is_covered(fg_trace *t)
 {
     if (t->handled != NULL && !has_context(t))
         return true;
-    return fg_is_covered_inside(t) || (!has_catches(t) && is_covered(t->root));
+    return fg_is_covered_inside(t) || (!fg_has_catches(t) && is_covered(t->root));
 }
 
 static fg_flow snapshot(fg_trace *t, fg_ir_catch *out)

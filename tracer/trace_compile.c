@@ -286,11 +286,14 @@ static fg_flow run(fg_trace *t, fg_icode *icode, const fg_resume_point *point, b
     if (flow == FG_FLOW_OK) {
         *broke = false;
         FG_DO(exit_return(t, value));
+        FG_DO(fg_ambient_examples(t));
     } else if (flow == FG_FLOW_BREAK) {
         *broke = true;
         PyObject *context = Py_XNewRef(t->broke.context), *stack = Py_XNewRef(t->broke.stack);
         fg_break_info first = t->broke;
         flow = exit_break(t);
+        if (flow == FG_FLOW_OK)
+            flow = fg_ambient_examples(t);
         Py_XSETREF(t->broke.context, context); /* the reason that counts is the first */
         Py_XSETREF(t->broke.stack, stack);
         t->broke.reason = first.reason;

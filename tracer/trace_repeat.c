@@ -4,7 +4,8 @@
  * 1. The trace is all of the function: what runs behind a graph break may do anything.
  * 2. No rule of the user took part: behind allow_in_graph, assume_constant_result and substitutes there is code that was not looked at.
  * 3. No operation has hidden state (random generators).
- * 4. What is written was made by the call, or is reached from its arguments, closure and globals through nothing that all calls share: classes,
+ * 4. No state of the thread is left set.
+ * 5. What is written was made by the call, or is reached from its arguments, closure and globals through nothing that all calls share: classes,
  *    modules and the objects of the entry are not copied, and would be changed twice.
  */
 #include "tracer/trace.h"
@@ -43,7 +44,7 @@ static bool operand_is_private(const fg_trace *t, const fg_step *step, int32_t i
 bool fg_trace_is_repeatable(const fg_trace *t)
 {
     bool effects = false;
-    if (t->uses_rules || t->ir.exit.is_break || t->ir.start_pc >= 0)
+    if (t->uses_rules || t->ambient != NULL || t->ir.exit.is_break || t->ir.start_pc >= 0)
         return false;
     for (int32_t i = 0; i < t->ir.n_steps; i++) {
         const fg_step *step = &t->ir.steps[i];

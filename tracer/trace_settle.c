@@ -71,10 +71,14 @@ static fg_flow infer_step(fg_trace *t, fg_value *v, const fg_step *step, PyObjec
         FG_DO(fg_tensor_standin_object(t, v->items[i], &args[i]));
     int unsupported = 0;
     size_t nkw = step->kwnames ? (size_t)PyTuple_GET_SIZE(step->kwnames) : 0;
-    fg_status st = FG_OK;
+    PyObject *entered;
+    fg_status st = fg_ambient_enter(step->ambient, &entered);
+    if (st != FG_OK)
+        return fg_break_on_error(t, FG_BREAK_CONTEXT_MANAGER, "entering a context manager");
     switch ((fg_step_op)step->op) {
     case FG_STEP_BINARY:
         if (step->arg >= 13) { /* in place: the left operand's own metadata, where it is an array */
+            fg_ambient_leave(entered);
             *out = args[0];
             return FG_FLOW_OK;
         }
@@ -87,12 +91,13 @@ static fg_flow infer_step(fg_trace *t, fg_value *v, const fg_step *step, PyObjec
     case FG_STEP_CALL: callable = Py_NewRef(t->ir.regs[step->args[0]].object); break;
     case FG_STEP_CALL_METHOD: st = fg_standin_method(step->name, args, (size_t)v->n - nkw, step->kwnames, &result, &unsupported); break;
     case FG_STEP_UNPACK: result = PySequence_GetItem(args[0], (Py_ssize_t)v->cap); break;
-    default: return fg_break(t, FG_BREAK_INFERENCE, "step");
+    default: fg_ambient_leave(entered); return fg_break(t, FG_BREAK_INFERENCE, "step");
     }
     if (callable != NULL) {
         st = fg_standin_call(callable, args, (size_t)v->n - nkw, step->kwnames, &result, &unsupported);
         Py_DECREF(callable);
     }
+    fg_ambient_leave(entered);
     if (unsupported)
         return fg_break(t, FG_BREAK_INFERENCE, "too large to infer");
     if (st != FG_OK && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception) && !PyErr_ExceptionMatches(PyExc_MemoryError)) {
@@ -214,6 +219,12 @@ static bool is_foreseeable(const fg_value *v, int *left)
     }
 }
 
+bool fg_is_foreseeable(const fg_value *v)
+{
+    int left = 64;
+    return is_foreseeable(v, &left);
+}
+
 /* The operation whose result this is, and which was emitted last, raises what was foreseen instead. */
 static fg_flow raise_foreseen(fg_trace *t, fg_value *result)
 {
@@ -231,13 +242,12 @@ static fg_flow raise_foreseen(fg_trace *t, fg_value *result)
 fg_flow fg_tensor_settle(fg_trace *t, fg_op_raises raises, fg_value *result, const char *what)
 {
     PyObject *standin;
-    int left = 64;
     bool covered = fg_is_covered(t), is_handled = fg_may_raise(t);
     if (raises == FG_RAISES_NEVER || !(covered || is_handled))
         return FG_FLOW_OK;
     if (raises == FG_RAISES_DATA)
         return covered ? fg_break(t, FG_BREAK_MAY_RAISE_IN_TRY, "%s may raise for some data", what) : FG_FLOW_OK;
-    bool foresees = is_handled && is_foreseeable(result, &left);
+    bool foresees = is_handled && fg_is_foreseeable(result);
     if (!covered && !foresees)
         return FG_FLOW_OK;
     fg_trace_mark mark = fg_trace_mark_get(t);

@@ -52,7 +52,8 @@ fg_trace_mark fg_trace_mark_get(fg_trace *t)
                            .n_steps = t->ir.n_steps,
                            .n_sites = t->ir.n_sites,
                            .n_catches = t->ir.n_catches,
-                           .n_contexts = t->ir.n_contexts};
+                           .n_contexts = t->ir.n_contexts,
+                           .n_restores = t->ir.n_restores};
 }
 
 void fg_trace_rewind(fg_trace *t, fg_trace_mark mark)
@@ -67,6 +68,7 @@ void fg_trace_rewind(fg_trace *t, fg_trace_mark mark)
     t->ir.n_sites = mark.n_sites;
     t->ir.n_catches = mark.n_catches;
     t->ir.n_contexts = mark.n_contexts;
+    t->ir.n_restores = mark.n_restores;
 }
 
 PyObject *fg_own(fg_trace *t, PyObject *object)

@@ -50,10 +50,11 @@ static bool is_harmless(fg_step_op op, int flags)
 fg_flow fg_emit_many(fg_trace *t, fg_step_op op, int flags, int arg, PyObject *name, PyObject *kwnames, const fg_reg *args, int32_t n,
                      int32_t n_results, fg_reg *first)
 {
-    int32_t caught = -1, context = -1;
+    int32_t caught = -1, context = -1, restore = -1;
     if (!is_harmless(op, flags)) {
         FG_DO(fg_catch_here(t, &caught));
         FG_DO(fg_context_here(t, &context));
+        FG_DO(fg_restore_here(t, &restore));
     }
     int32_t site = fg_site_here(t);
     fg_step *step = site < 0 ? NULL : fg_ir_step_add(&t->ir, op, args, n, n_results);
@@ -68,6 +69,8 @@ fg_flow fg_emit_many(fg_trace *t, fg_step_op op, int flags, int arg, PyObject *n
     step->site = site;
     step->caught = caught;
     step->context = context;
+    step->restore = restore;
+    step->ambient = t->ambient;
     if (first)
         *first = step->result;
     return FG_FLOW_OK;

@@ -80,6 +80,8 @@ static fg_flow new_tensor(fg_trace *t, fg_reg reg, int lib, fg_value *const *ope
     t->ir.regs[reg].is_tensor = lib == FG_LIB_TORCH ? FG_TORCH_RESULT : 1;
     if (lib == FG_LIB_TORCH)
         FG_SET(t, t->uses_torch, true);
+    if (t->opaque)
+        FG_DO(fg_push(t, &t->results, &t->n_results, &t->cap_results, v));
     *out = v;
     return FG_FLOW_OK;
 }
@@ -532,7 +534,11 @@ fg_flow fg_tensor_call(fg_trace *t, const fg_op_row *row, PyObject *callable, fg
             FG_DO(args[i]->kind == FG_V_TENSOR ? metadata_of(t, args[i], &stack[i]) : fg_tensor_standin_object(t, args[i], &stack[i]));
         if (lib == FG_LIB_TORCH) /* what it says may be the thread's state */
             FG_SET(t, t->uses_torch, true);
+        PyObject *entered;
+        if (fg_ambient_enter(t->ambient, &entered) != FG_OK)
+            return fg_break_on_error(t, FG_BREAK_CONTEXT_MANAGER, "entering a context manager");
         result = PyObject_Vectorcall(callable, stack, (size_t)(n - nkw), kwnames);
+        fg_ambient_leave(entered);
         return meta_result(t, result, out);
     }
     FG_DO(check_arguments(t, row, args, n, kwnames, &writes));

@@ -18,6 +18,8 @@ fg_flow fg_with_enter(fg_trace *t, fg_value *manager, fg_value **exit, fg_value 
 {
     fg_value *enter, *leave;
     FG_DO(fg_look(t, &manager));
+    if (manager->ambient != NULL && !fg_is_ambient_exit(manager))
+        return fg_ambient_begin(t, manager, exit, out);
     if (manager->kind != FG_V_OBJECT || manager->type == &PyModule_Type)
         return fg_break(t, FG_BREAK_CONTEXT_MANAGER, "with %s", manager->type ? manager->type->tp_name : "a run-time object");
     FG_DO(find(t, manager, fg_names.s_enter, &enter));
@@ -38,6 +40,8 @@ fg_flow fg_with_leave(fg_trace *t, fg_value *exit, fg_value *exception, fg_value
 {
     if (!fg_is_exception(exception))
         return fg_break(t, FG_BREAK_EXCEPTION_HANDLING, "with");
+    if (fg_is_ambient_exit(exit))
+        return fg_ambient_end(t, exit, out);
     fg_value *type = exception->c ? exception->c : fg_value_const(t, (PyObject *)exception->type),
              *traceback = fg_value_new(t, FG_V_OPAQUE);
     if (type == NULL || traceback == NULL)

@@ -146,6 +146,58 @@ def no_manager(n):
     with n: pass
 
 
+# states of NumPy
+
+ZEROS, NEGATIVE = np.array([1.0, 0.0]), np.array([-1.0, 4.0])
+
+
+@one_graph((ZEROS,), (NEGATIVE,))
+def errstate_is_restored(a):
+    with np.errstate(divide="ignore", invalid="ignore"): x = 1 / a, np.sqrt(a)
+    return x, a + 1
+@one_graph((ZEROS, "ignore"), (NEGATIVE, "ignore"))
+def errstate_by_argument(a, how):
+    with np.errstate(all=how), np.errstate(over=how): return np.sqrt(1 / a)
+def divides(a):
+    with np.errstate(divide="raise"): x = 1 / a
+    return x
+@one_graph((NEGATIVE,), (ZEROS,))
+def errstate_in_an_inlined_call(a): return divides(a) + 1
+@one_graph((NEGATIVE,), (ZEROS,))
+def errstate_raises_under_a_handler(a):
+    try: return divides(a)
+    except FloatingPointError as e: return str(e)
+@one_graph((NEGATIVE,), (ZEROS,))
+def errstate_raises(a):
+    with np.errstate(divide="raise"): return 1 / a
+@one_graph((NEGATIVE, 2), (ZEROS, 1))
+def errstate_in_a_loop(a, n):
+    for i in range(3):
+        with np.errstate(all="ignore"):
+            a = 1 / a
+            if i == n: continue
+            a = a * 2
+    return a
+@case((ZEROS, "wrong"), (ZEROS, None), (NEGATIVE, 3))
+def errstate_fails(a, how):
+    with np.errstate(divide=how): return 1 / a
+@case((ZEROS,), (NEGATIVE,))
+def errstate_entered_twice(a):
+    e = np.errstate(divide="ignore")
+    with e: x = 1 / a
+    with e: y = 1 / a
+    return x, y
+@case((ZEROS,), (NEGATIVE,))
+def errstate_with_a_function(a):
+    log = []
+    with np.errstate(divide="call", call=lambda kind, flag: log.append(kind)): x = 1 / a
+    return x, log
+@np.errstate(divide="ignore")
+def decorated(a): return 1 / a
+@case((ZEROS,), (NEGATIVE,))
+def errstate_as_a_decorator(a): return decorated(a), a * 2
+
+
 @one_graph.parametrize()
 def test_traced(case): check_case(case)
 
