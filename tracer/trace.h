@@ -61,7 +61,7 @@ typedef enum fg_vkind {
     FG_V_OBJECT, /* existing instance of a class, or one made here (node none) */
     FG_V_ITER,
     FG_V_SUPER,
-    FG_V_VIEW,  /* dict.keys(), .values(), .items() of a (iter_kind 0, 1, 2) */
+    FG_V_VIEW,  /* dict.keys(), .values(), .items() of a (iter_kind 0, 1, 2); the __dict__ of an object a (FG_VIEW_ATTRS) */
     FG_V_OPAQUE /* a run-time object that may only be passed on */
 } fg_vkind;
 
@@ -77,6 +77,8 @@ typedef enum fg_iter_kind {
     FG_ITER_GENERATOR, /* a generator expression: its frame is run on demand */
     FG_ITER_REVERSED
 } fg_iter_kind;
+
+enum { FG_VIEW_ATTRS = 3 };
 
 typedef struct fg_value fg_value;
 
@@ -373,6 +375,13 @@ fg_flow fg_attr_delete(fg_trace *t, fg_value *o, PyObject *name);
 /* as load, but a known absence is *out = NULL instead of a break */
 fg_flow fg_attr_lookup(fg_trace *t, fg_value *o, PyObject *name, fg_value **out);
 fg_flow fg_attr_load_generic(fg_trace *t, fg_value *o, PyObject *name, fg_value **out);
+/* What the instance itself has, whatever its class says; not what the overlay says. */
+fg_flow fg_attr_in_instance(fg_trace *t, fg_value *o, PyObject *name, fg_value **out);
+/* The __dict__ of an instance, read (trace_vars.c); *out NULL: absent. */
+bool fg_is_attrs(const fg_value *v);
+fg_flow fg_attrs_new(fg_trace *t, fg_value *o, fg_value **out);
+fg_flow fg_attrs_get(fg_trace *t, fg_value *attrs, fg_value *name, fg_value **out);
+fg_flow fg_attrs_method(fg_trace *t, fg_value *attrs, PyObject *name, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);
 /* Fields that the interpreter keeps of functions, methods, classes and code objects (trace_fields.c); *out NULL: no such attribute. */
 fg_flow fg_function_attr(fg_trace *t, fg_value *f, PyObject *name, fg_value **out);
 fg_flow fg_method_attr(fg_trace *t, fg_value *m, PyObject *name, fg_value **out);

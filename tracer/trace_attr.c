@@ -258,7 +258,7 @@ static fg_flow slot_read(fg_trace *t, fg_value *o, fg_value *descr, PyObject *na
     return fg_map_set(t, &o->map, name, PyObject_Hash(name), *out, 0);
 }
 
-static fg_flow instance_read(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
+fg_flow fg_attr_in_instance(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
 {
     *out = NULL;
     if (o->is_complete || o->node == FG_NODE_NONE || !fg_type_has_instance_dict(o->type))
@@ -283,7 +283,7 @@ static fg_flow missing_attr(fg_trace *t, fg_value *o, fg_value *type, PyObject *
 {
     fg_value *found;
     if (PyType_IsSubtype(o->type, &PyModule_Type)) {
-        FG_DO(instance_read(t, o, fg_names.s_getattr, &found));
+        FG_DO(fg_attr_in_instance(t, o, fg_names.s_getattr, &found));
         if (found != NULL)
             return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "module with a __getattr__ for '%U'", name);
     }
@@ -299,6 +299,14 @@ static fg_flow missing_attr(fg_trace *t, fg_value *o, fg_value *type, PyObject *
         return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "%s has a __getattr__ and '%U' is not there", o->type->tp_name, name);
     *getter = (fg_getter){found, name};
     return FG_FLOW_OK;
+}
+
+/* The `__dict__` that a class statement gives its instances. */
+static bool is_own_dict(PyObject *descr, const fg_value *o)
+{
+    const PyGetSetDescrObject *d = (PyGetSetDescrObject *)descr;
+    return d->d_common.d_name == fg_names.s_dict && (d->d_common.d_type->tp_flags & Py_TPFLAGS_HEAPTYPE) &&
+           fg_type_has_instance_dict(o->type);
 }
 
 /* What object.__getattribute__ finds. getter: where what has to be called goes (NULL: that is a break). *out NULL and no getter: absent. */
@@ -322,6 +330,8 @@ static fg_flow generic_attr(fg_trace *t, fg_value *o, fg_value *type, PyObject *
             FG_DO(fg_look(t, &found));
             if (dtype == &PyProperty_Type && getter != NULL)
                 return property_part(t, found, 0, &getter->func);
+            if (dtype == &PyGetSetDescr_Type && is_own_dict(found->real, o))
+                return fg_attrs_new(t, o, out);
             if (dtype == &PyMemberDescr_Type)
                 return item != NULL ? FG_FLOW_OK : slot_read(t, o, found, name, out);
             bool handled;
@@ -333,7 +343,7 @@ static fg_flow generic_attr(fg_trace *t, fg_value *o, fg_value *type, PyObject *
         }
     }
     if (item == NULL) {
-        FG_DO(instance_read(t, o, name, out));
+        FG_DO(fg_attr_in_instance(t, o, name, out));
         if (*out != NULL) {
             if (found != NULL && found->acc >= 0) { /* what it shadows must stay no data descriptor */
                 fg_node node;
@@ -541,6 +551,13 @@ static fg_flow find(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg
             }
             return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of %s", name, o->type->tp_name);
         }
+        fg_value *func = fg_value_const(t, descr);
+        return func ? method_new(t, func, o, name, out) : FG_FLOW_ERROR;
+    }
+    case FG_V_VIEW: {
+        PyObject *descr = fg_is_attrs(o) ? fg_py_type_lookup(o->type, name) : NULL;
+        if (descr == NULL || !Py_IS_TYPE(descr, &PyMethodDescr_Type))
+            return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of %s", name, o->type->tp_name);
         fg_value *func = fg_value_const(t, descr);
         return func ? method_new(t, func, o, name, out) : FG_FLOW_ERROR;
     }

@@ -40,7 +40,7 @@ static fg_value *keyword(const fg_bargs *a, const char *name)
 static fg_flow b_len(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     int64_t n;
-    FG_DO(fg_len(t, a->v[0]->kind == FG_V_VIEW ? a->v[0]->a : a->v[0], &n));
+    FG_DO(fg_len(t, a->v[0]->kind == FG_V_VIEW && !fg_is_attrs(a->v[0]) ? a->v[0]->a : a->v[0], &n));
     return give(t, PyLong_FromLongLong(n), out);
 }
 
@@ -581,6 +581,14 @@ static fg_flow b_setattr(fg_trace *t, const fg_bargs *a, fg_value **out)
     return (*out = fg_value_const(t, Py_None)) ? FG_FLOW_OK : FG_FLOW_ERROR;
 }
 
+static fg_flow b_vars(fg_trace *t, const fg_bargs *a, fg_value **out)
+{
+    if (a->v[0]->kind != FG_V_OBJECT || a->v[0]->type == &PyModule_Type)
+        return unsupported(t, a);
+    FG_DO(fg_attr_lookup(t, a->v[0], fg_names.s_dict, out));
+    return *out != NULL ? FG_FLOW_OK : fg_break(t, FG_BREAK_RAISES, "vars() argument must have __dict__ attribute");
+}
+
 static fg_flow b_slice(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     fg_value *none = fg_value_const(t, Py_None), *parts[3] = {none, none, none};
@@ -674,6 +682,7 @@ static const struct builtin_row {
     {"getattr", 2, 3, false, b_getattr},
     {"hasattr", 2, 2, false, b_hasattr},
     {"setattr", 3, 3, false, b_setattr},
+    {"vars", 1, 1, false, b_vars},
     {"slice", 1, 3, false, b_slice},
     {"object", 0, 0, false, b_object},
     {"map", 2, 8, false, b_map},

@@ -145,6 +145,15 @@ fg_flow fg_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value **out)
     FG_DO(fg_look(t, &k));
     int64_t at;
     switch ((fg_vkind)o->kind) {
+    case FG_V_VIEW:
+        if (!fg_is_attrs(o))
+            return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "subscript of %s", o->type->tp_name);
+        FG_DO(fg_attrs_get(t, o, k, out));
+        if (*out != NULL)
+            return FG_FLOW_OK;
+        PyObject *name;
+        FG_DO(fg_key_const(t, k, &name));
+        return fg_raise_key_error(t, name);
     case FG_V_LIST:
         if (!o->is_complete && o->node != FG_NODE_NONE && !o->is_mutated && !is_slice(k)) {
             /* one element: no fact about the length, unless the index counts from the end */
@@ -485,6 +494,12 @@ fg_flow fg_contains(fg_trace *t, fg_value *item, fg_value *o, bool *found)
     FG_DO(fg_look(t, &item));
     FG_DO(fg_look(t, &o));
     *found = false;
+    if (fg_is_attrs(o)) {
+        fg_value *seen;
+        FG_DO(fg_attrs_get(t, o, item, &seen));
+        *found = seen != NULL;
+        return FG_FLOW_OK;
+    }
     if (o->kind == FG_V_DICT) {
         PyObject *key;
         fg_value *seen;

@@ -39,6 +39,8 @@ fg_flow fg_iter_new(fg_trace *t, fg_value *o, fg_value **out)
     case FG_V_TUPLE: return iter_over(t, FG_ITER_SEQ, o, out);
     case FG_V_DICT:
     case FG_V_VIEW: {
+        if (fg_is_attrs(o))
+            return fg_break(t, FG_BREAK_ITERATOR, "iteration over the __dict__ of a %s", o->a->type->tp_name);
         fg_value *dict = o->kind == FG_V_DICT ? o : o->a;
         FG_DO(fg_dict_load(t, dict));
         FG_DO(iter_over(t, FG_ITER_ITEMS, dict, out));

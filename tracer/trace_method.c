@@ -527,6 +527,8 @@ fg_flow fg_container_method(fg_trace *t, fg_value *self, PyObject *name, fg_valu
     fg_call_args a = {args, n, kwnames};
     for (int32_t i = 0; i < n; i++)
         FG_DO(fg_look(t, &args[i]));
+    if (fg_is_attrs(self))
+        return fg_attrs_method(t, self, name, args, n, kwnames, out);
     if (self->kind == FG_V_SCALAR || (self->kind == FG_V_CONST && fg_is_fold_const(self->real)))
         return call_scalar(t, self, name, &a, out);
     return call_row(t, self, name, &a, out);

@@ -257,6 +257,16 @@ static fg_flow materialise_virtual(fg_trace *t, fg_value *v)
         return FG_FLOW_OK;
     }
     case FG_V_VIEW: {
+        if (fg_is_attrs(v)) {
+            fg_reg regs[3] = {fg_ir_reg_add(&t->ir, FG_REG_CONST, fg_names.object_getattribute), FG_REG_NONE, FG_REG_NONE}, attrs;
+            FG_DO(fg_materialise(t, v->a, &regs[1])); /* the class may have another way to read attributes */
+            regs[2] = fg_ir_reg_add(&t->ir, FG_REG_CONST, fg_names.s_dict);
+            if (regs[0] == FG_REG_NONE || regs[2] == FG_REG_NONE)
+                return fg_nomem();
+            FG_DO(fg_emit(t, FG_STEP_CALL, 0, 0, NULL, NULL, regs, 3, &attrs));
+            FG_SET(t, v->reg, attrs);
+            return FG_FLOW_OK;
+        }
         static const char *const names[] = {"keys", "values", "items"};
         PyObject *name = fg_own(t, PyUnicode_InternFromString(names[v->iter_kind]));
         fg_reg self, reg;
