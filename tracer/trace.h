@@ -441,6 +441,8 @@ fg_flow fg_object_materialise(fg_trace *t, fg_value *o, fg_reg *reg);
 fg_flow fg_call_object_method(fg_trace *t, fg_value *self, PyObject *descr, PyObject *name, fg_value **args, int32_t n, fg_value **out);
 fg_flow fg_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out);
 fg_flow fg_compare(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out);
+/* *out NULL: it is no comparison with a member of an enumeration of strings (trace_enum.c). */
+fg_flow fg_enum_compare(fg_trace *t, int op, fg_value *a, fg_value *b, PyObject **out);
 
 /* --- strings (trace_string.c) */
 fg_flow fg_format_value(fg_trace *t, fg_value *v, fg_value *spec, fg_value **out); /* spec may be NULL */

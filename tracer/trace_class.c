@@ -286,6 +286,10 @@ fg_flow fg_compare(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out
         return fg_tensor_compare(t, op, a, b, out);
     if (fg_is_scalar(a) && fg_is_scalar(b))
         return fg_scalar_compare(t, op, a, b, out);
+    PyObject *of_members;
+    FG_DO(fg_enum_compare(t, op, a, b, &of_members));
+    if (of_members != NULL)
+        return (*out = fg_value_const(t, of_members)) ? FG_FLOW_OK : FG_FLOW_ERROR;
     fg_value *f = NULL, *r = NULL;
     bool a_default = a->kind == FG_V_OBJECT && a->type->tp_richcompare == PyBaseObject_Type.tp_richcompare;
     bool b_default = b->kind == FG_V_OBJECT && b->type->tp_richcompare == PyBaseObject_Type.tp_richcompare;

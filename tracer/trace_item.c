@@ -460,6 +460,12 @@ static fg_flow equal_at(fg_trace *t, fg_value *a, fg_value *b, int depth, bool *
         *equal = true;
         return FG_FLOW_OK;
     }
+    PyObject *of_members;
+    FG_DO(fg_enum_compare(t, Py_EQ, a, b, &of_members));
+    if (of_members != NULL) {
+        *equal = of_members == Py_True;
+        return FG_FLOW_OK;
+    }
     return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "comparison of %s and %s", a->type ? a->type->tp_name : "a run-time object",
                     b->type ? b->type->tp_name : "a run-time object");
 }
@@ -526,6 +532,15 @@ fg_flow fg_contains(fg_trace *t, fg_value *item, fg_value *o, bool *found)
     }
     if (o->kind == FG_V_SCALAR)
         FG_DO(fg_concrete(t, o));
+    if (item->kind == FG_V_OBJECT && o->kind == FG_V_CONST && PyTuple_CheckExact(o->real)) {
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o->real) && !*found; i++) {
+            fg_value *part = fg_value_const(t, PyTuple_GET_ITEM(o->real, i));
+            if (part == NULL)
+                return FG_FLOW_ERROR;
+            FG_DO(fg_equal(t, item, part, found));
+        }
+        return FG_FLOW_OK;
+    }
     if (o->kind == FG_V_CONST && fg_is_fold_const(o->real)) {
         if (item->kind == FG_V_SCALAR)
             FG_DO(fg_concrete(t, item));
