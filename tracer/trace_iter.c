@@ -1,4 +1,5 @@
 /* Iterators made during the trace, over values whose elements are known. An iterator that has become a run-time object is not advanced any more. */
+#include "runtime/cpython/iterators.h"
 #include "tracer/trace_python.h"
 
 #include <string.h>
@@ -221,16 +222,79 @@ static fg_flow advance(fg_trace *t, fg_value *it, fg_value **out)
     return FG_FLOW_OK;
 }
 
+/* The iterator at run time goes on as well. */
+static fg_flow emit_next(fg_trace *t, fg_value *it)
+{
+    static PyObject *next;
+    fg_reg regs[3], unused;
+    if (next == NULL && (next = PyMapping_GetItemString(PyEval_GetBuiltins(), "next")) == NULL)
+        return FG_FLOW_ERROR;
+    if (!PyCFunction_CheckExact(next))
+        return fg_break(t, FG_BREAK_ITERATOR, "builtins.next was replaced");
+    regs[0] = fg_ir_reg_add(&t->ir, FG_REG_CONST, next);
+    FG_DO(fg_materialise(t, it, &regs[1]));
+    regs[2] = fg_ir_reg_add(&t->ir, FG_REG_CONST, Py_None);
+    if (regs[0] == FG_REG_NONE || regs[2] == FG_REG_NONE)
+        return fg_nomem();
+    return fg_emit(t, FG_STEP_CALL, FG_SF_EFFECT, 0, NULL, NULL, regs, 3, &unused);
+}
+
+/* An iterator over a tuple or list that was there before: what it gives next is a fact, where it stands is none. In its value: n items were taken, super_flag it
+ * is exhausted. */
+static fg_flow next_existing(fg_trace *t, fg_value *it, fg_value **out)
+{
+    FG_DO(fg_look(t, &it));
+    fg_iterator state;
+    fg_value *list;
+    fg_node item;
+    if (it->kind != FG_V_OBJECT || it->node == FG_NODE_NONE || (it->type != &PyTupleIter_Type && it->type != &PyListIter_Type) ||
+        !fg_iterator_read(it->real, &state))
+        return fg_break(t, FG_BREAK_ITERATOR, "an iterator that exists at run time");
+    if (it->super_flag) {
+        *out = NULL;
+        return FG_FLOW_OK;
+    }
+    if (state.parts[0] == NULL)
+        return fg_break(t, FG_BREAK_ITERATOR, "an exhausted iterator");
+    if ((list = fg_value_lazy(t, FG_ACC_ITER_PART, it->node, NULL, 0, state.parts[0])) == NULL)
+        return FG_FLOW_ERROR;
+    FG_DO(fg_look(t, &list)); /* it is told apart from what the trace writes */
+    if (list->is_mutated)
+        return fg_break(t, FG_BREAK_ITERATOR, "an iterator over a list that was changed");
+    PyObject *real = NULL;
+    fg_find found = fg_iterator_item(it->real, it->n, &real);
+    if (found == FG_FIND_UNDECIDED)
+        return fg_break(t, FG_BREAK_ITERATOR, "an iterator that exists at run time");
+    *out = NULL;
+    if (found == FG_FIND_FOUND) {
+        if ((*out = fg_value_lazy(t, FG_ACC_ITER_ITEM, it->node, NULL, it->n, real)) == NULL)
+            return FG_FLOW_ERROR;
+        FG_DO(fg_rely_on(t, *out));
+    } else {
+        FG_DO(fg_source(t, FG_ACC_ITER_ITEM, it->node, NULL, it->n, &item));
+        FG_DO(fg_guard(t, FG_GUARD_ABSENT, item, NULL, 0, 0));
+        FG_SET(t, it->super_flag, 1);
+    }
+    FG_DO(fg_mutate(t, it));
+    FG_SET(t, it->n, it->n + 1);
+    return emit_next(t, it);
+}
+
 fg_flow fg_iter_next(fg_trace *t, fg_value *it, fg_value **out)
 {
     FG_DO(fg_deeper(t));
-    if (it->kind != FG_V_ITER || it->reg != FG_REG_NONE)
+    if (it->kind != FG_V_ITER)
+        return next_existing(t, it, out);
+    bool is_there = it->reg != FG_REG_NONE; /* it was built, and goes on with it */
+    if (is_there && it->iter_kind != FG_ITER_SEQ && it->iter_kind != FG_ITER_RANGE && it->iter_kind != FG_ITER_REVERSED)
         return fg_break(t, FG_BREAK_ITERATOR, "an iterator that exists at run time");
     if (it->is_complete) {
         *out = NULL; /* exhausted once, exhausted for good */
         return FG_FLOW_OK;
     }
     FG_DO(advance(t, it, out));
+    if (is_there)
+        FG_DO(emit_next(t, it));
     bool asks_others = it->iter_kind == FG_ITER_ENUMERATE || it->iter_kind == FG_ITER_ZIP || it->iter_kind == FG_ITER_MAP ||
                        it->iter_kind == FG_ITER_FILTER; /* each time again */
     if (*out == NULL && !asks_others)
