@@ -271,6 +271,7 @@ static fg_flow next_existing(fg_trace *t, fg_value *it, fg_value **out)
             return FG_FLOW_ERROR;
         FG_DO(fg_rely_on(t, *out));
     } else {
+        FG_DO(fg_drop(t, list)); /* it lets go of it now */
         FG_DO(fg_source(t, FG_ACC_ITER_ITEM, it->node, NULL, it->n, &item));
         FG_DO(fg_guard(t, FG_GUARD_ABSENT, item, NULL, 0, 0));
         FG_SET(t, it->super_flag, 1);
