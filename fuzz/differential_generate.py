@@ -215,6 +215,25 @@ class _Writer(Expressions):
             self.put("else:")
             self.block(1)
 
+    def s_rows(self) -> None:
+        """A loop over an array, which its body may write: each row is read when its turn comes."""
+        r = self.r
+        a, v, w = self.leaf_named("A"), self.name("i"), self.name("L")
+        if r.random() < 0.3:
+            self.put(f"LOG.append(type(iter({a})).__name__)" if r.random() < 0.5 else f"{v}, {w} = {a}")
+            return
+        head, bound = r.choice(((f"for {w} in {a}:", False), (f"for {v}, {w} in enumerate({a}):", True), (f"for {w}, {v} in zip({a}, range(3)):", True)))
+        self.put(head)
+        kept = self.snapshot()
+        if bound:
+            self.bind("i", v)
+        self.put("    " + r.choice((f"LOG.append({w} * 1)", f"{a}[...] = 3", f"{a}[1:] += {w}")))
+        self.in_loop += 1
+        self.block(r.randint(1, 2))
+        self.in_loop -= 1
+        self.put(f"    LOG.append({w} * 1)")
+        self.names = kept
+
     def s_while(self) -> None:
         r = self.r
         v = self.name("i")
@@ -524,12 +543,12 @@ class _Writer(Expressions):
 
 
 _STATEMENTS = (
-    (26, "s_assign"), (9, "s_augmented"), (20, "s_mutate"), (9, "s_if"), (9, "s_for"), (4, "s_while"), (5, "s_jump"), (5, "s_try"),
+    (26, "s_assign"), (9, "s_augmented"), (20, "s_mutate"), (9, "s_if"), (9, "s_for"), (3, "s_rows"), (4, "s_while"), (5, "s_jump"), (5, "s_try"),
     (3, "s_with"), (2, "s_import"), (3, "s_print"), (1, "s_warn"), (6, "s_nested"), (5, "s_unpack"), (4, "s_alias"), (2, "s_match"), (2, "s_raise"),
 )
 _METHODS = [m for _, m in _STATEMENTS]
 _WEIGHTS = [sum(w for w, _ in _STATEMENTS[: i + 1]) for i in range(len(_STATEMENTS))]
-_NESTING = {"s_if", "s_for", "s_while", "s_try", "s_with", "s_nested", "s_match"}
+_NESTING = {"s_if", "s_for", "s_rows", "s_while", "s_try", "s_with", "s_nested", "s_match"}
 
 
 def generate(seed: int) -> Program:
