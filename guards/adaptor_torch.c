@@ -29,6 +29,7 @@ static const fg_torch_read layers[FG_TORCH_N_LAYERS] = {fg_torch_raw_layer_read,
                                                         fg_torch_python_read};
 
 static int adaptor_read(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_meta *meta, const char **why);
+static int raw_read(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_meta *meta, const char **why);
 static int adaptor_record(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_meta *meta, const char **why);
 static const void *storage_raw(PyObject *object);
 static const void *storage_python(PyObject *object);
@@ -37,8 +38,7 @@ static int adaptor_place(const fg_tensor_adaptor *self, PyObject *object, fg_ten
 
 /* What a layer may do is fixed at compile time, so entries know it for good: those of a layer that was dropped match nothing any more. */
 const fg_tensor_adaptor fg_torch_adaptors[FG_TORCH_N_LAYERS] = {
-    {"torch", "raw", FG_PURE_READ | FG_PURE_STORAGE, adaptor_read, adaptor_record, storage_raw, adaptor_dtype, fg_torch_words,
-     adaptor_place},
+    {"torch", "raw", FG_PURE_READ | FG_PURE_STORAGE, raw_read, adaptor_record, storage_raw, adaptor_dtype, fg_torch_words, adaptor_place},
     {"torch", "cabi", FG_PURE_READ, adaptor_read, adaptor_record, storage_python, adaptor_dtype, NULL, adaptor_place},
     {"torch", "harvest", 0, adaptor_read, adaptor_record, storage_python, adaptor_dtype, NULL, adaptor_place},
     {"torch", "python", 0, adaptor_read, adaptor_record, storage_python, adaptor_dtype, NULL, adaptor_place},
@@ -86,11 +86,15 @@ static int adaptor_read(const fg_tensor_adaptor *self, PyObject *object, fg_tens
             *why = "the way of reading torch tensors that was in use then is not in use any more";
         return 0;
     }
-    int r = layer_now == FG_TORCH_RAW ? fg_torch_raw_read(object, meta) : -1;
-    if (r <= 0)
-        r = layers[layer_now](object, meta, why); /* Meta tensors, and the reason of a refusal */
+    int r = layers[layer_now](object, meta, why);
     meta->adaptor = self;
     return r;
+}
+
+/* While the layer is off it knows no type. The rest is for Meta tensors, and for the reason of a refusal. */
+static int raw_read(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_meta *meta, const char **why)
+{
+    return fg_torch_raw_read(object, meta) == 1 ? 1 : adaptor_read(self, object, meta, why);
 }
 
 const char *fg_torch_keys_refuse(uint64_t keys)

@@ -460,9 +460,9 @@ FG_LONG_BODY(TENSOR)
         return 0;
     }
     int read = want->adaptor->read(want->adaptor, v, &seen, &why_not);
-    if (read < 0)
-        return -1;
-    if (read == 0) {
+    if (read != 1) {
+        if (read < 0)
+            return -1;
         FG_SEEN("a tensor that cannot be read%s%s", why_not != NULL ? ": " : "", why_not != NULL ? why_not : "");
         return 0;
     }
