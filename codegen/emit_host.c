@@ -372,6 +372,24 @@ fail:
     return st;
 }
 
+/* Where its arguments are loaded like others. */
+static fg_status emit_super_of(fg_host *h, const fg_instr *in)
+{
+    fg_emit_state *e = h->e;
+    fg_status st;
+    if (in->arg == 2)
+        return fg_emit_op(e, FG_OP_CALL, 2, NULL);
+    PyObject *function = fg_emit_own(e, fg_super_of_function());
+    if (function == NULL)
+        return FG_ERR_PYTHON;
+    FG_TRY(fg_emit_op(e, FG_OP_BUILD_TUPLE, 3, NULL));
+    FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, function));
+    FG_TRY(fg_emit_op(e, FG_OP_SWAP, 2, NULL));
+    return fg_emit_op(e, FG_OP_CALL, 1, NULL);
+fail:
+    return st;
+}
+
 static fg_status emit_copy(fg_host *h, const fg_instr *in)
 {
     fg_emit_state *e = h->e;
@@ -427,7 +445,9 @@ static fg_status emit_body(fg_host *h)
         h->at[i] = e->n_out;
         if (in->op == FG_OP_CALLEE)
             continue; /* rule 4: the assembler finds a form of the call that needs no NULL below */
-        if (h->root->instrs[fg_icode_group_end(h->root, i)].op == FG_OP_CALL_SUPER) {
+        if (in->op == FG_OP_CALL_SUPER) {
+            FG_TRY(emit_super_of(h, in));
+        } else if (h->root->instrs[fg_icode_group_end(h->root, i)].op == FG_OP_CALL_SUPER) {
             FG_TRY(emit_super(h, i));
             i = fg_icode_group_end(h->root, i);
         } else {

@@ -35,6 +35,30 @@ static PyObject *super_here(PyObject *module, PyObject *const *args, Py_ssize_t 
     return result;
 }
 
+/* The same where class and first argument are values: (callable, class, first argument). */
+static PyObject *super_of(PyObject *module, PyObject *all)
+{
+    (void)module;
+    if (!PyTuple_Check(all) || PyTuple_GET_SIZE(all) != 3) {
+        PyErr_SetString(PyExc_SystemError, "framegate: super_of takes a tuple of 3");
+        return NULL;
+    }
+    PyObject *callable = PyTuple_GET_ITEM(all, 0);
+    if (!PyType_Check(callable) || !PyType_IsSubtype((PyTypeObject *)callable, &PySuper_Type))
+        return PyObject_CallNoArgs(callable);
+    return PyObject_Vectorcall(callable, ((PyTupleObject *)all)->ob_item + 1, 2, NULL);
+}
+
+static PyMethodDef of_def = {"super_of", super_of, METH_O, NULL};
+
+PyObject *fg_super_of_function(void)
+{
+    static PyObject *function;
+    if (function == NULL)
+        function = PyCFunction_New(&of_def, NULL);
+    return Py_XNewRef(function);
+}
+
 static PyMethodDef super_def = {"super_here", (PyCFunction)(void (*)(void))super_here, METH_FASTCALL, NULL};
 
 PyObject *fg_super_function(void)

@@ -1,6 +1,7 @@
 #include "guards/adaptor_dlpack.h"
 #include "guards/adaptor_torch.h"
 #include "runtime/base/alloc.h"
+#include "runtime/cpython/dict.h"
 #include <limits.h>
 
 typedef struct dlpack_adaptor {
@@ -96,7 +97,7 @@ static const fg_dlpack_table *table_of(PyTypeObject *type)
         return NULL;
     }
     for (Py_ssize_t i = 0; mro != NULL && i < PyTuple_GET_SIZE(mro); i++) {
-        PyObject *dict = ((PyTypeObject *)PyTuple_GET_ITEM(mro, i))->tp_dict;
+        PyObject *dict = fg_type_dict((PyTypeObject *)PyTuple_GET_ITEM(mro, i));
         PyObject *capsule = dict != NULL ? PyDict_GetItemWithError(dict, name) : NULL;
         if (capsule == NULL) {
             PyErr_Clear();

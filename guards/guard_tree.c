@@ -17,7 +17,7 @@ static PyObject *slot_name(const fg_desc *desc, fg_node parent, int64_t offset)
     const PyTypeObject *type = desc->dead ? NULL : fg_desc_type_of(desc, parent);
     PyObject *mro = type != NULL ? type->tp_mro : NULL, *name, *value;
     for (Py_ssize_t i = 0; mro != NULL && i < PyTuple_GET_SIZE(mro); i++) {
-        PyObject *dict = ((PyTypeObject *)PyTuple_GET_ITEM(mro, i))->tp_dict;
+        PyObject *dict = fg_type_dict((PyTypeObject *)PyTuple_GET_ITEM(mro, i));
         Py_ssize_t at = 0;
         while (dict != NULL && PyDict_Next(dict, &at, &name, &value)) {
             if (Py_IS_TYPE(value, &PyMemberDescr_Type) && ((PyMemberDescrObject *)value)->d_member->offset == offset &&

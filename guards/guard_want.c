@@ -11,9 +11,9 @@ int fg_slot_is_member(const PyTypeObject *type, int64_t offset)
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); i++) {
         PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(mro, i);
         Py_ssize_t at = 0;
-        PyObject *name, *value;
+        PyObject *dict = fg_type_dict(base), *name, *value;
         /* tp_members of a class with __slots__ is not kept by the interpreter; the descriptors in its dict are. */
-        while (base->tp_dict != NULL && PyDict_Next(base->tp_dict, &at, &name, &value)) {
+        while (dict != NULL && PyDict_Next(dict, &at, &name, &value)) {
             if (!Py_IS_TYPE(value, &PyMemberDescr_Type))
                 continue;
             const PyMemberDef *member = ((PyMemberDescrObject *)value)->d_member;

@@ -444,6 +444,12 @@ static fg_flow class_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **o
     return bind(t, found, NULL, o, name, out);
 }
 
+static PyObject *own_item(PyTypeObject *type, PyObject *name)
+{
+    PyObject *dict = fg_type_dict(type);
+    return dict ? PyDict_GetItemWithError(dict, name) : NULL;
+}
+
 static fg_flow super_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
 {
     PyTypeObject *start = (PyTypeObject *)o->a->real;
@@ -456,7 +462,7 @@ static fg_flow super_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **o
         i++;
     for (i++; i < n; i++) {
         PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(mro, i);
-        PyObject *real = base->tp_dict ? PyDict_GetItemWithError(base->tp_dict, name) : NULL;
+        PyObject *real = own_item(base, name);
         fg_value *base_value = fg_value_const(t, (PyObject *)base);
         if (base_value == NULL)
             return FG_FLOW_ERROR;
@@ -471,7 +477,7 @@ static fg_flow super_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **o
             return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "super().%U", name);
         for (Py_ssize_t k = 0; k < i; k++) {
             PyTypeObject *before = (PyTypeObject *)PyTuple_GET_ITEM(mro, k);
-            if (PyDict_GetItemWithError(before->tp_dict, name) == NULL && fg_py_type_lookup(before, name) == real) {
+            if (own_item(before, name) == NULL && fg_py_type_lookup(before, name) == real) {
                 fg_value *before_value = fg_value_const(t, (PyObject *)before), *seen;
                 if (before_value == NULL)
                     return FG_FLOW_ERROR;

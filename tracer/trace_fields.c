@@ -3,6 +3,7 @@
  * What can be assigned (f.__name__, C.__qualname__, f.__defaults__) is a source of its own, read anew at each call; code objects never change. A function
  * that is made in the trace has its fields from its code object.
  */
+#include "runtime/cpython/dict.h"
 #include "tracer/trace_python.h"
 
 #include <string.h>
@@ -164,7 +165,7 @@ fg_flow fg_class_field(fg_trace *t, fg_value *o, PyObject *name, fg_value **out,
     }
     if (part >= 4) {
         /* From the class's own dict, where a class statement has put it, never from a base's. */
-        PyObject *own = PyDict_GetItemWithError(type->tp_dict, name);
+        PyObject *own = PyDict_GetItemWithError(fg_type_dict(type), name);
         if (own == NULL || (!PyUnicode_CheckExact(own) && own != Py_None))
             return PyErr_Occurred() ? FG_FLOW_ERROR : fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of class %s", name, type->tp_name);
         return fg_type_lookup(t, o, type, name, out);

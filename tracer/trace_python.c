@@ -8,7 +8,7 @@ fg_py_names fg_names;
 
 static fg_status descriptor(PyObject **out, PyTypeObject *type, const char *name)
 {
-    PyObject *found = PyDict_GetItemString(type->tp_dict, name);
+    PyObject *found = PyDict_GetItemString(fg_type_dict(type), name);
     if (found == NULL)
         return FG_ERR_BUG;
     *out = Py_NewRef(found);

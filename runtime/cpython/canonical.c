@@ -1,4 +1,5 @@
 /* What is known of canonical instructions on every version: names, whether they raise, and what they take from and leave on the stack. */
+#include "runtime/cpython/bytecode_version.h"
 #include "runtime/cpython/canonical_shape.h"
 
 const char *fg_cop_name(int op)
@@ -194,7 +195,8 @@ int fg_instr_reach(const fg_instr *instr)
 
 static int is_super(const fg_icode *icode, int32_t i)
 {
-    return i >= 2 && i < icode->n_instrs && icode->instrs[i].op == FG_OP_CALL_SUPER && icode->instrs[i].arg == 0;
+    return FG_SUPER_FINDS_ITS_ARGUMENTS && i >= 2 && i < icode->n_instrs && icode->instrs[i].op == FG_OP_CALL_SUPER &&
+           icode->instrs[i].arg == 0;
 }
 
 int32_t fg_icode_group_end(const fg_icode *icode, int32_t i)

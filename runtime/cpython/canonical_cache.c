@@ -3,6 +3,17 @@
 #include "runtime/base/alloc.h"
 #include <stdalign.h>
 
+/* The slots have had official names since 3.12. */
+#if PY_VERSION_HEX >= 0x030c0000
+#define request_slot PyUnstable_Eval_RequestCodeExtraIndex
+#define get_slot PyUnstable_Code_GetExtra
+#define set_slot PyUnstable_Code_SetExtra
+#else
+#define request_slot _PyEval_RequestCodeExtraIndex
+#define get_slot _PyCode_GetExtra
+#define set_slot _PyCode_SetExtra
+#endif
+
 typedef struct fg_icode_block {
     Py_ssize_t holders;
     int kept; /* in its code object's slot */
@@ -53,7 +64,7 @@ static int slot_is_ours(void)
     PyInterpreterState *interp = PyInterpreterState_Get();
     if (!slot_owner) {
         slot_owner = interp;
-        slot = _PyEval_RequestCodeExtraIndex(forget);
+        slot = request_slot(forget);
     }
     return slot >= 0 && interp == slot_owner;
 }
@@ -63,11 +74,11 @@ static int slot_is_ours(void)
 static fg_icode *keep(PyCodeObject *code, fg_icode *icode)
 {
     fg_icode *first = NULL;
-    if (_PyCode_GetExtra((PyObject *)code, slot, (void **)&first) == 0 && first) {
+    if (get_slot((PyObject *)code, slot, (void **)&first) == 0 && first) {
         fg_free(block_of(icode));
         return first;
     }
-    if (_PyCode_SetExtra((PyObject *)code, slot, icode) == 0)
+    if (set_slot((PyObject *)code, slot, icode) == 0)
         block_of(icode)->kept = 1;
     else
         PyErr_Clear();
@@ -80,7 +91,7 @@ fg_status fg_decode(PyCodeObject *code, fg_icode **out)
     const char *why = NULL;
     const int cached = slot_is_ours();
     last_why = NULL;
-    if (cached && _PyCode_GetExtra((PyObject *)code, slot, (void **)&icode) < 0)
+    if (cached && get_slot((PyObject *)code, slot, (void **)&icode) < 0)
         return FG_ERR_PYTHON;
     if (icode) {
         fg_icode_retain(icode);

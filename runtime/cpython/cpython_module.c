@@ -350,5 +350,10 @@ static PyMethodDef methods[] = {
 
 int fg_cpython_module_init(PyObject *module)
 {
+    if (Py_Version >> 16 != PY_VERSION_HEX >> 16) {
+        PyErr_Format(PyExc_ImportError, "framegate was built for CPython %d.%d; this is %d.%d", PY_MAJOR_VERSION, PY_MINOR_VERSION,
+                     (int)(Py_Version >> 24), (int)(Py_Version >> 16 & 255));
+        return -1;
+    }
     return PyModule_AddFunctions(module, methods);
 }

@@ -30,6 +30,9 @@ fg_find fg_dict_find_str(PyObject *dict, PyObject *key, Py_hash_t hash, PyObject
 /* Instance dict or inline values; name is an exact str. An object without either has no attribute: ABSENT. */
 fg_find fg_attr_find(PyObject *object, PyObject *name, Py_hash_t hash, PyObject **value);
 
+/* The type's own dict; NULL: it has none yet. */
+FG_BORROWED PyObject *fg_type_dict(PyTypeObject *type);
+
 /* First hit of name in the dicts of the type's method resolution order; no descriptor is called. */
 fg_find fg_type_find(PyTypeObject *type, PyObject *name, Py_hash_t hash, PyObject **value);
 

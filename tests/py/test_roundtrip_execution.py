@@ -14,8 +14,6 @@ import pytest
 
 core = pytest.importorskip("framegate._core")
 
-pytestmark = pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="raw forms of 3.11")
-
 QUICK = [
     "test_grammar", "test_generators", "test_exceptions", "test_with", "test_scope", "test_dict", "test_patma", "test_fstring", "test_super",
     "test_coroutines", "test_asyncgen", "test_except_star", "test_raise", "test_traceback", "test_decorators", "test_listcomps",

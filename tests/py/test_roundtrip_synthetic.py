@@ -11,8 +11,6 @@ import pytest
 
 core = pytest.importorskip("framegate._core")
 
-pytestmark = pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="raw forms of 3.11")
-
 
 def three(a, b, c):
     return None
@@ -236,7 +234,9 @@ def test_mutated_code_is_refused_or_verifies():
         raw = bytearray(getattr(code, field))
         for _ in range(rng.randrange(1, 4)):
             if raw:
-                raw[rng.randrange(len(raw))] = rng.randrange(256)
+                # Making a code object with an instrumented opcode in its own bytes ends the interpreter from 3.12 on.
+                highest = 237 if field == "co_code" and sys.version_info >= (3, 12) else 256
+                raw[rng.randrange(len(raw))] = rng.randrange(highest)
         changed = code.replace(**{field: bytes(raw)})
         try:
             core.cpython_verify(changed)

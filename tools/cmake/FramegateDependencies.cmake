@@ -33,6 +33,13 @@ if(FRAMEGATE_PYTHON)
                         "Supported: ${known}. docs/howto/add-a-cpython-version.md says what a new version needs")
   endif()
 
+  # A version's folder may be there before everything works on it.
+  set(FRAMEGATE_UNFINISHED_VERSIONS v312)
+  if(FRAMEGATE_VERSION_TAG IN_LIST FRAMEGATE_UNFINISHED_VERSIONS AND NOT FRAMEGATE_UNFINISHED)
+    message(FATAL_ERROR "framegate: CPython ${Python_VERSION} is not supported yet: runtime/cpython/${FRAMEGATE_VERSION_TAG} is unfinished. "
+                        "To work on it, configure with -DFRAMEGATE_UNFINISHED=ON")
+  endif()
+
   find_package(Python COMPONENTS Interpreter Development.Module NumPy QUIET)
   framegate_need(Python_Development.Module_FOUND "python3-dev (or the headers of the interpreter in use)"
                  "the headers of Python ${Python_VERSION} (${Python_EXECUTABLE})")

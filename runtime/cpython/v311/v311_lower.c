@@ -1,486 +1,97 @@
-/* From canonical instructions to real 3.11 ones, in code order; the plan (v311_assemble.c) is made.
- *
- * Most are one to one (direct_ops). The others are the mirror of v311_decode.c's table: groups that 3.11 has one opcode for are put
- * together again when nothing jumps between their members. Depths and distances are counted in real slots here.
- */
-#include "runtime/cpython/v311/v311_assemble.h"
-#include <string.h>
+/* Real forms of canonical instructions that only CPython 3.11 has: the mirror of v311_decode.c. */
+#include "runtime/cpython/bytecode_lower.h"
 
-static fg_status refuse(fg_assembler *a, fg_status st, const char *why)
+int fg_version_backward(int op, int quiet)
 {
-    a->why = why;
-    return st;
-}
-
-static const uint8_t direct_ops[FG_N_COPS] = {
-#define SAME(NAME) [FG_OP_##NAME] = FG_RAW_##NAME
-    SAME(NOP),
-    SAME(RESUME),
-    SAME(LOAD_FAST),
-    SAME(STORE_FAST),
-    SAME(DELETE_FAST),
-    SAME(LOAD_DEREF),
-    SAME(STORE_DEREF),
-    SAME(DELETE_DEREF),
-    SAME(MAKE_CELL),
-    SAME(COPY_FREE_VARS),
-    SAME(LOAD_GLOBAL),
-    SAME(STORE_GLOBAL),
-    SAME(DELETE_GLOBAL),
-    SAME(LOAD_NAME),
-    SAME(STORE_NAME),
-    SAME(DELETE_NAME),
-    SAME(LOAD_CONST),
-    SAME(LOAD_BUILD_CLASS),
-    SAME(POP_TOP),
-    SAME(SETUP_ANNOTATIONS),
-    SAME(BUILD_TUPLE),
-    SAME(BUILD_LIST),
-    SAME(BUILD_SET),
-    SAME(BUILD_STRING),
-    SAME(BUILD_MAP),
-    SAME(BUILD_CONST_KEY_MAP),
-    SAME(BUILD_SLICE),
-    SAME(LIST_APPEND),
-    SAME(SET_ADD),
-    SAME(MAP_ADD),
-    SAME(LIST_EXTEND),
-    SAME(SET_UPDATE),
-    SAME(DICT_UPDATE),
-    SAME(DICT_MERGE),
-    SAME(LIST_TO_TUPLE),
-    SAME(UNPACK_SEQUENCE),
-    SAME(UNPACK_EX),
-    SAME(UNARY_NEGATIVE),
-    SAME(UNARY_INVERT),
-    SAME(UNARY_POSITIVE),
-    SAME(UNARY_NOT),
-    SAME(BINARY_OP),
-    SAME(COMPARE_OP),
-    SAME(IS_OP),
-    SAME(CONTAINS_OP),
-    SAME(LOAD_ATTR),
-    SAME(LOAD_METHOD),
-    SAME(STORE_ATTR),
-    SAME(DELETE_ATTR),
-    SAME(BINARY_SUBSCR),
-    SAME(STORE_SUBSCR),
-    SAME(DELETE_SUBSCR),
-    SAME(RETURN_VALUE),
-    SAME(GET_ITER),
-    SAME(GET_YIELD_FROM_ITER),
-    SAME(FOR_ITER),
-    SAME(PUSH_EXC_INFO),
-    SAME(POP_EXCEPT),
-    SAME(CHECK_EXC_MATCH),
-    SAME(CHECK_EG_MATCH),
-    SAME(PREP_RERAISE_STAR),
-    SAME(RERAISE),
-    SAME(RAISE_VARARGS),
-    SAME(BEFORE_WITH),
-    SAME(BEFORE_ASYNC_WITH),
-    SAME(WITH_EXCEPT_START),
-    SAME(GET_AWAITABLE),
-    SAME(GET_AITER),
-    SAME(GET_ANEXT),
-    SAME(SEND),
-    SAME(END_ASYNC_FOR),
-    SAME(RETURN_GENERATOR),
-    SAME(YIELD_VALUE),
-    SAME(ASYNC_GEN_WRAP),
-    SAME(IMPORT_NAME),
-    SAME(IMPORT_FROM),
-    SAME(GET_LEN),
-    SAME(MATCH_MAPPING),
-    SAME(MATCH_SEQUENCE),
-    SAME(MATCH_KEYS),
-    SAME(MATCH_CLASS),
-    SAME(COPY),
-    SAME(SWAP),
-#undef SAME
-    /* The direction of jumps is settled when the order is final. */
-    [FG_OP_JUMP] = FG_RAW_JUMP_FORWARD,
-    [FG_OP_JUMP_IF_TRUE] = FG_RAW_POP_JUMP_FORWARD_IF_TRUE,
-    [FG_OP_JUMP_IF_FALSE] = FG_RAW_POP_JUMP_FORWARD_IF_FALSE,
-    [FG_OP_JUMP_IF_NONE] = FG_RAW_POP_JUMP_FORWARD_IF_NONE,
-    [FG_OP_JUMP_IF_NOT_NONE] = FG_RAW_POP_JUMP_FORWARD_IF_NOT_NONE,
-};
-
-typedef struct fg_lowering {
-    fg_assembler *a;
-    int32_t depth; /* real stack now */
-    int fuse_null; /* the next LOAD_GLOBAL pushes a NULL too */
-} fg_lowering;
-
-static fg_real *put(fg_lowering *l, int32_t source, int op, int32_t arg)
-{
-    fg_real *real = &l->a->out[l->a->n_out++];
-    *real = (fg_real){.op = (uint8_t)op, .arg = (uint32_t)arg, .target = -1, .source = source, .depth = l->depth};
-    return real;
-}
-
-static void push_null(fg_lowering *l, int32_t source)
-{
-    put(l, source, FG_RAW_PUSH_NULL, 0);
-    if (++l->depth > l->a->max_depth)
-        l->a->max_depth = l->depth;
-}
-
-/* How many real slots the top n canonical values take, from the n-th up. */
-static int32_t real_distance(const fg_assembler *a, int32_t n)
-{
-    int32_t i = a->now.n;
-    while (n > 0 && i > 0) {
-        const int32_t item = a->now.items[--i];
-        n -= item < 0 && item != FG_ITEM_NULL;
-    }
-    return fg_items_real(a, &a->now, i);
-}
-
-static fg_status name_index(fg_assembler *a, const fg_instr *instr, int32_t *index)
-{
-    if (!instr->obj || !PyUnicode_CheckExact(instr->obj))
-        return refuse(a, FG_ERR_INVALID, "a name that is no str");
-    return fg_pool_add(&a->names, instr->obj, index);
-}
-
-static fg_status constant_index(fg_assembler *a, const fg_instr *instr, int32_t *index)
-{
-    if (!instr->obj)
-        return refuse(a, FG_ERR_INVALID, "LOAD_CONST without an object");
-    return fg_pool_add(&a->constants, instr->obj, index);
-}
-
-/* A cell variable: one after the plain variables, or an argument that is a cell as well. */
-static int is_cell(const fg_assembler *a, int32_t slot)
-{
-    const Py_ssize_t n = PyTuple_GET_SIZE(a->in->varnames);
-    if (slot >= n)
-        return 1;
-    for (Py_ssize_t c = 0; c < PyTuple_GET_SIZE(a->in->cellvars); c++)
-        if (PyUnicode_Compare(PyTuple_GET_ITEM(a->in->varnames, slot), PyTuple_GET_ITEM(a->in->cellvars, c)) == 0)
-            return 1;
-    return 0;
-}
-
-/* Numbers that the interpreter would take on trust. */
-static int argument_is_sound(const fg_assembler *a, const fg_instr *instr)
-{
-    const int32_t n = instr->arg;
-    switch (instr->op) {
-    case FG_OP_BINARY_OP: return n <= 25;
-    case FG_OP_COMPARE_OP: return n <= 5;
-    case FG_OP_IS_OP:
-    case FG_OP_CONTAINS_OP:
-    case FG_OP_YIELD_VALUE: return n <= 1;
-    case FG_OP_BUILD_SLICE: return n == 2 || n == 3;
-    case FG_OP_RAISE_VARARGS:
-    case FG_OP_GET_AWAITABLE: return n <= 2;
-    case FG_OP_RESUME: return n <= 3;
-    case FG_OP_CONVERT_VALUE: return n >= 1 && n <= 3;
-    case FG_OP_COPY_FREE_VARS: return n == PyTuple_GET_SIZE(a->in->freevars);
-    case FG_OP_LOAD_FAST:
-    case FG_OP_STORE_FAST:
-    case FG_OP_DELETE_FAST: return n < a->n_slots;
-    case FG_OP_LOAD_DEREF:
-    case FG_OP_STORE_DEREF:
-    case FG_OP_DELETE_DEREF:
-    case FG_OP_LOAD_FROM_DICT_OR_DEREF: return n < a->n_slots && (n >= a->n_slots - PyTuple_GET_SIZE(a->in->freevars) || is_cell(a, n));
-    case FG_OP_MAKE_CELL: return n < a->n_slots - PyTuple_GET_SIZE(a->in->freevars) && is_cell(a, n);
-    default: return 1;
+    switch (op) {
+    case FG_RAW_JUMP_FORWARD: return quiet ? FG_RAW_JUMP_BACKWARD_NO_INTERRUPT : FG_RAW_JUMP_BACKWARD;
+    case FG_RAW_POP_JUMP_FORWARD_IF_TRUE: return FG_RAW_POP_JUMP_BACKWARD_IF_TRUE;
+    case FG_RAW_POP_JUMP_FORWARD_IF_FALSE: return FG_RAW_POP_JUMP_BACKWARD_IF_FALSE;
+    case FG_RAW_POP_JUMP_FORWARD_IF_NONE: return FG_RAW_POP_JUMP_BACKWARD_IF_NONE;
+    case FG_RAW_POP_JUMP_FORWARD_IF_NOT_NONE: return FG_RAW_POP_JUMP_BACKWARD_IF_NOT_NONE;
+    default: return 0;
     }
 }
 
-static int follows(const fg_assembler *a, int32_t i, int op)
+size_t fg_version_most_lowered(int op)
 {
-    return i < a->in->n_instrs && a->in->instrs[i].op == op && !(a->at[i] & FG_AT_TARGET) &&
-           a->in->instrs[i].handler == a->in->instrs[i - 1].handler;
+    return op == FG_OP_IMPORT_STAR || op == FG_OP_PRINT;
 }
 
-/* Groups that are one real instruction: gives its length, or 0. */
-static int32_t lower_group(fg_lowering *l, int32_t i)
+fg_status fg_version_lower_begin(fg_lowering *l)
+{
+    (void)l;
+    return FG_OK;
+}
+
+fg_status fg_version_lower_edge(fg_lowering *l, int32_t i)
+{
+    (void)l, (void)i;
+    return FG_OK;
+}
+
+int32_t fg_version_lower_group(fg_lowering *l, int32_t i, fg_status *st)
 {
     fg_assembler *a = l->a;
     const fg_instr *instr = &a->in->instrs[i];
+    (void)st;
     switch (instr->op) {
     case FG_OP_COPY:
         if (!(instr->flags & FG_IF_OR_POP) || instr->arg != 1 || i + 2 >= a->in->n_instrs ||
             (instr[1].op != FG_OP_JUMP_IF_TRUE && instr[1].op != FG_OP_JUMP_IF_FALSE) || instr[2].op != FG_OP_POP_TOP ||
             ((a->at[i + 1] | a->at[i + 2]) & FG_AT_TARGET) || instr[1].target <= i + 2)
             return 0;
-        put(l, i + 1, instr[1].op == FG_OP_JUMP_IF_TRUE ? FG_RAW_JUMP_IF_TRUE_OR_POP : FG_RAW_JUMP_IF_FALSE_OR_POP, 0)->target =
+        fg_lower_put(l, i + 1, instr[1].op == FG_OP_JUMP_IF_TRUE ? FG_RAW_JUMP_IF_TRUE_OR_POP : FG_RAW_JUMP_IF_FALSE_OR_POP, 0)->target =
             instr[1].target;
         return 3;
-    case FG_OP_MAKE_FUNCTION: {
-        int32_t flags = 0, n = 1;
-        for (int last = 16; follows(a, i + n, FG_OP_SET_FUNCTION_ATTRIBUTE); n++) {
-            const int bit = instr[n].arg;
-            if (bit >= last || (bit != 1 && bit != 2 && bit != 4 && bit != 8))
-                break;
-            flags |= last = bit;
-        }
-        put(l, i, FG_RAW_MAKE_FUNCTION, flags);
-        return n;
-    }
-    case FG_OP_CONVERT_VALUE:
-        /* Alone (a jump leads between the two) it is formatted as well, which leaves the str that a conversion gives as it is. */
-        put(l, i, FG_RAW_FORMAT_VALUE, instr->arg);
-        return follows(a, i + 1, FG_OP_FORMAT_SIMPLE) ? 2 : 1;
-    case FG_OP_SWAP:
-        if (instr->arg != 2 || !follows(a, i + 1, FG_OP_CONVERT_VALUE) || !follows(a, i + 2, FG_OP_SWAP) || instr[2].arg != 2 ||
-            !follows(a, i + 3, FG_OP_FORMAT_WITH_SPEC))
-            return 0;
-        put(l, i, FG_RAW_FORMAT_VALUE, instr[1].arg | 4);
-        return 4;
     case FG_OP_LOAD_LOCALS:
-        if (!follows(a, i + 1, FG_OP_LOAD_FROM_DICT_OR_DEREF))
+        if (!fg_lower_follows(a, i + 1, FG_OP_LOAD_FROM_DICT_OR_DEREF))
             return 0;
-        put(l, i, FG_RAW_LOAD_CLASSDEREF, instr[1].arg);
+        fg_lower_put(l, i, FG_RAW_LOAD_CLASSDEREF, instr[1].arg);
         return 2;
     case FG_OP_IMPORT_STAR:
     case FG_OP_PRINT:
-        if (!follows(a, i + 1, FG_OP_POP_TOP))
+        if (!fg_lower_follows(a, i + 1, FG_OP_POP_TOP))
             return 0;
-        put(l, i, instr->op == FG_OP_PRINT ? FG_RAW_PRINT_EXPR : FG_RAW_IMPORT_STAR, 0);
+        fg_lower_put(l, i, instr->op == FG_OP_PRINT ? FG_RAW_PRINT_EXPR : FG_RAW_IMPORT_STAR, 0);
         return 2;
     default: return 0;
     }
 }
 
-/* Runs after the step, which tells the form. */
-static void lower_call(fg_lowering *l, int32_t i)
+fg_status fg_version_lower_one(fg_lowering *l, int32_t i, int *done)
 {
     fg_assembler *a = l->a;
     const fg_instr *instr = &a->in->instrs[i];
-    const int32_t n = instr->op == FG_OP_CALL_SUPER ? instr->arg : instr->op == FG_OP_CALL_EX ? (instr->arg ? 1 : 0) : instr->arg;
-    if (a->form == FG_CALL_BARE) {
-        push_null(l, i);
-        for (int32_t k = instr->op == FG_OP_CALL_EX ? n + 3 : 2; k >= 2; k--)
-            put(l, i, FG_RAW_SWAP, k);
-    }
-    if (instr->op == FG_OP_CALL_EX) {
-        put(l, i, FG_RAW_CALL_FUNCTION_EX, n);
-        return;
-    }
-    const int32_t counted = a->form == FG_CALL_PLAIN ? n - 1 : n;
-    put(l, i, FG_RAW_PRECALL, counted);
-    put(l, i, FG_RAW_CALL, counted);
-}
-
-static fg_status lower_one(fg_lowering *l, int32_t i)
-{
-    fg_assembler *a = l->a;
-    const fg_instr *instr = &a->in->instrs[i];
-    const int32_t n = instr->arg;
     int32_t index = 0;
     fg_status st;
+    *done = 1;
     switch (instr->op) {
-    case FG_OP_CALLEE: {
-        if ((a->at[i] & (FG_AT_USED | FG_AT_BANNED)) != FG_AT_USED)
-            return FG_OK;
-        int32_t next = i + 1;
-        while (next < a->in->n_instrs && a->in->instrs[next].op == FG_OP_CALLEE && !(a->at[next] & FG_AT_TARGET) &&
-               (a->at[next] & (FG_AT_USED | FG_AT_BANNED)) != FG_AT_USED)
-            next++;
-        if (next < a->in->n_instrs && a->in->instrs[next].op == FG_OP_LOAD_GLOBAL && !(a->at[next] & FG_AT_TARGET) && !a->nulls[next])
-            l->fuse_null = 1;
-        else
-            push_null(l, i);
+    case FG_OP_LOAD_FAST:
+        fg_lower_put(l, i, instr->flags & FG_IF_CLOSURE ? FG_RAW_LOAD_CLOSURE : FG_RAW_LOAD_FAST, instr->arg);
         return FG_OK;
-    }
-    case FG_OP_LOAD_FAST: put(l, i, instr->flags & FG_IF_CLOSURE ? FG_RAW_LOAD_CLOSURE : FG_RAW_LOAD_FAST, n); return FG_OK;
-    case FG_OP_LOAD_GLOBAL:
-        if ((st = name_index(a, instr, &index)) != FG_OK)
-            return st;
-        put(l, i, FG_RAW_LOAD_GLOBAL, index << 1 | l->fuse_null);
-        l->fuse_null = 0;
-        return FG_OK;
-    case FG_OP_LOAD_CONST:
-        if ((st = constant_index(a, instr, &index)) != FG_OK)
-            return st;
-        put(l, i, a->at[i] & FG_AT_GHOST ? FG_RAW_KW_NAMES : FG_RAW_LOAD_CONST, index);
-        return FG_OK;
-    case FG_OP_LOAD_COMMON:
-        if (n != 0)
-            break;
-        put(l, i, FG_RAW_LOAD_ASSERTION_ERROR, 0);
-        return FG_OK;
-    case FG_OP_COPY:
-    case FG_OP_SWAP: put(l, i, direct_ops[instr->op], real_distance(a, n)); return FG_OK;
-    case FG_OP_RERAISE: put(l, i, FG_RAW_RERAISE, n ? real_distance(a, n + 1) - 1 : 0); return FG_OK;
-    case FG_OP_LIST_APPEND:
-    case FG_OP_SET_ADD:
-    case FG_OP_LIST_EXTEND:
-    case FG_OP_SET_UPDATE:
-    case FG_OP_DICT_UPDATE:
-    case FG_OP_DICT_MERGE: put(l, i, direct_ops[instr->op], real_distance(a, n + 1) - 1); return FG_OK;
-    case FG_OP_MAP_ADD: put(l, i, FG_RAW_MAP_ADD, real_distance(a, n + 2) - 2); return FG_OK;
-    case FG_OP_TO_BOOL:
-        put(l, i, FG_RAW_UNARY_NOT, 0);
-        put(l, i, FG_RAW_UNARY_NOT, 0);
-        return FG_OK;
-    case FG_OP_FORMAT_SIMPLE:
-    case FG_OP_FORMAT_WITH_SPEC: put(l, i, FG_RAW_FORMAT_VALUE, instr->op == FG_OP_FORMAT_SIMPLE ? 0 : 4); return FG_OK;
-    case FG_OP_JUMP:
-    case FG_OP_JUMP_IF_TRUE:
-    case FG_OP_JUMP_IF_FALSE:
-    case FG_OP_JUMP_IF_NONE:
-    case FG_OP_JUMP_IF_NOT_NONE:
-    case FG_OP_FOR_ITER:
-    case FG_OP_SEND: put(l, i, direct_ops[instr->op], 0)->target = instr->target; return FG_OK;
+#define BRANCH(NAME) \
+    case FG_OP_JUMP_IF_##NAME: fg_lower_put(l, i, FG_RAW_POP_JUMP_FORWARD_IF_##NAME, 0)->target = instr->target; return FG_OK;
+        BRANCH(TRUE)
+        BRANCH(FALSE)
+        BRANCH(NONE)
+        BRANCH(NOT_NONE)
+#undef BRANCH
     case FG_OP_IMPORT_STAR:
     case FG_OP_PRINT: {
         const fg_instr none = {.obj = Py_None};
-        put(l, i, instr->op == FG_OP_PRINT ? FG_RAW_PRINT_EXPR : FG_RAW_IMPORT_STAR, 0);
-        if ((st = constant_index(a, &none, &index)) != FG_OK)
+        fg_lower_put(l, i, instr->op == FG_OP_PRINT ? FG_RAW_PRINT_EXPR : FG_RAW_IMPORT_STAR, 0);
+        if ((st = fg_lower_constant(a, &none, &index)) != FG_OK)
             return st;
-        put(l, i, FG_RAW_LOAD_CONST, index);
+        fg_lower_put(l, i, FG_RAW_LOAD_CONST, index);
         return FG_OK;
     }
-    default:
-        if (!direct_ops[instr->op])
-            break;
-        if (fg_raw_kinds[direct_ops[instr->op]] == FG_RAW_KIND_NAME) {
-            if ((st = name_index(a, instr, &index)) != FG_OK)
-                return st;
-        } else if (fg_raw_kinds[direct_ops[instr->op]] != FG_RAW_KIND_NONE) {
-            index = n;
-        }
-        put(l, i, direct_ops[instr->op], index);
-        return FG_OK;
+    default: *done = 0; return FG_OK;
     }
-    return refuse(a, FG_ERR_UNSUPPORTED, fg_cop_name(instr->op));
 }
 
-/* The real depth at which a handler is entered must be the same from everywhere. */
-static fg_status note_handler(fg_assembler *a, int32_t i)
+void fg_version_lower_call(fg_lowering *l, int32_t i, int32_t counted)
 {
-    const int32_t h = a->in->instrs[i].handler;
-    if (h < 0 || !fg_assembler_raises(a, i))
-        return FG_OK;
-    const fg_handler *handler = &a->in->handlers[h];
-    fg_items below = a->now;
-    below.n = fg_items_below(&a->now, handler->depth);
-    const int32_t depth = fg_items_real(a, &below, 0);
-    if (a->handler_depth[h] >= 0 && a->handler_depth[h] != depth)
-        return refuse(a, FG_ERR_INVALID, "a handler with different real depths");
-    a->handler_depth[h] = depth;
-    const int32_t entered = depth + 1 + (handler->lasti != 0);
-    if (entered > a->max_depth)
-        a->max_depth = entered;
-    return FG_OK;
-}
-
-static int is_call(int op)
-{
-    return op == FG_OP_CALL || op == FG_OP_CALL_KW || op == FG_OP_CALL_EX || op == FG_OP_CALL_SUPER;
-}
-
-static fg_status lower_at(fg_lowering *l, int32_t *at)
-{
-    fg_assembler *a = l->a;
-    const int32_t i = *at;
-    const fg_instr *instr = &a->in->instrs[i];
-    fg_status st;
-    if (a->state[i] >= 0 && (st = fg_items_copy(a, &a->now, &a->states[a->state[i]])) != FG_OK)
-        return st;
-    l->depth = fg_items_real(a, &a->now, 0) - (l->fuse_null && a->state[i] < 0);
-    for (int k = 0; k < a->nulls[i]; k++) {
-        if (k == a->nulls[i] - 1 && instr->op == FG_OP_LOAD_GLOBAL)
-            l->fuse_null = 1;
-        else
-            push_null(l, i);
-    }
-    int32_t length = lower_group(l, i);
-    if (!length) {
-        length = 1;
-        if (!argument_is_sound(a, instr))
-            return refuse(a, FG_ERR_INVALID, "argument out of range");
-        if (!is_call(instr->op) && !((a->at[i] & FG_AT_GHOST) && instr->op != FG_OP_LOAD_CONST) && (st = lower_one(l, i)) != FG_OK)
-            return st;
-    } else {
-        for (int32_t k = i; k < i + length; k++)
-            if (!argument_is_sound(a, &a->in->instrs[k]))
-                return refuse(a, FG_ERR_INVALID, "argument out of range");
-    }
-    for (int k = 0; k < a->nulls[i]; k++)
-        if ((st = fg_items_null(a, &a->now)) != FG_OK)
-            return st;
-    for (int32_t k = i; k < i + length; k++) {
-        a->first[k] = k == i ? a->first[k] : a->n_out;
-        if ((st = note_handler(a, k)) != FG_OK || (st = fg_items_step(a, k, &a->now, 0)) != FG_OK)
-            return st;
-    }
-    if (is_call(instr->op))
-        lower_call(l, i);
-    const int32_t depth = fg_items_real(a, &a->now, 0);
-    if (depth > a->max_depth)
-        a->max_depth = depth;
-    *at = i + length;
-    return FG_OK;
-}
-
-static fg_status count_slots(fg_assembler *a)
-{
-    const fg_asm *in = a->in;
-    PyObject *const tuples[] = {in->varnames, in->cellvars, in->freevars};
-    for (int t = 0; t < 3; t++) {
-        if (!tuples[t] || !PyTuple_Check(tuples[t]))
-            return refuse(a, FG_ERR_INVALID, "variable names that are no tuple");
-        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuples[t]); i++)
-            if (!PyUnicode_Check(PyTuple_GET_ITEM(tuples[t], i)))
-                return refuse(a, FG_ERR_INVALID, "a variable name that is no str");
-    }
-    Py_ssize_t n = PyTuple_GET_SIZE(in->varnames) + PyTuple_GET_SIZE(in->freevars);
-    for (Py_ssize_t c = 0; c < PyTuple_GET_SIZE(in->cellvars); c++) {
-        const int known = PySequence_Contains(in->varnames, PyTuple_GET_ITEM(in->cellvars, c));
-        if (known < 0)
-            return FG_ERR_PYTHON;
-        n += !known;
-    }
-    if (n > INT32_MAX / 8)
-        return refuse(a, FG_ERR_INVALID, "too many variables");
-    a->n_slots = (int32_t)n;
-    return FG_OK;
-}
-
-/* At most this many real instructions come of a canonical one, NULLs placed before it aside. */
-static size_t most_put(int op)
-{
-    return is_call(op) ? 6 : op == FG_OP_TO_BOOL || op == FG_OP_IMPORT_STAR || op == FG_OP_PRINT ? 2 : 1;
-}
-
-fg_status fg_assembler_lower(fg_assembler *a)
-{
-    const int32_t n = a->in->n_instrs;
-    fg_status st = count_slots(a);
-    if (st != FG_OK)
-        return st;
-    size_t room = 0;
-    for (int32_t i = 0; i < n; i++)
-        room += most_put(a->in->instrs[i].op) + a->nulls[i];
-    a->out = fg_arena_alloc(&a->arena, room * sizeof *a->out);
-    a->first = fg_arena_alloc(&a->arena, (size_t)n * sizeof *a->first);
-    a->handler_depth = fg_arena_alloc(&a->arena, ((size_t)a->in->n_handlers + 1) * sizeof *a->handler_depth);
-    if (!a->out || !a->first || !a->handler_depth)
-        return FG_ERR_NOMEM;
-    for (int32_t h = 0; h < a->in->n_handlers; h++)
-        a->handler_depth[h] = -1;
-
-    /* The interpreter takes a str in co_consts[0] for the docstring, so a function without one gets None there. */
-    int32_t index;
-    PyObject *first = a->in->first_const ? a->in->first_const : a->in->flags & CO_OPTIMIZED ? Py_None : NULL;
-    if (first && (st = fg_pool_add(&a->constants, first, &index)) != FG_OK)
-        return st;
-    fg_lowering l = {.a = a};
-    for (int32_t i = 0; i < n;) {
-        a->first[i] = a->n_out;
-        if (a->depths[i] < 0) {
-            i++;
-            continue;
-        }
-        if ((st = lower_at(&l, &i)) != FG_OK)
-            return st;
-    }
-    return FG_OK;
+    fg_lower_put(l, i, FG_RAW_PRECALL, counted);
+    fg_lower_put(l, i, FG_RAW_CALL, counted);
 }

@@ -10,10 +10,8 @@
 #define Py_BUILD_CORE 1
 #include "runtime/cpython/straight.h"
 
-#if PY_VERSION_HEX >> 16 == 0x030B
-
 #include "runtime/base/alloc.h"
-#include "runtime/cpython/v311/v311_raw.h"
+#include "runtime/cpython/bytecode_raw.h"
 #include <frameobject.h>
 #include <internal/pycore_frame.h>
 #include <internal/pycore_pystate.h>
@@ -421,5 +419,3 @@ leave:
     tstate->recursion_remaining++;
     return result;
 }
-
-#endif

@@ -1,4 +1,4 @@
-/* Reading a 3.11 code object: units, location table and exception table into one array of instructions.
+/* Reading a code object: units, location table and exception table into one array of instructions.
  *
  * Formats (the interpreter describes them in Objects/locations.md and Objects/exception_handling_notes.txt):
  *   code       two bytes a unit: opcode, argument byte. EXTENDED_ARG units before an instruction give its upper argument bytes; cache units
@@ -7,25 +7,18 @@
  *   handlers   (start, length, target, depth << 1 | lasti) in six-bit groups, the highest first; bit 6 says that more follow, bit 7 marks
  *              the first byte of an entry.
  */
-#include "runtime/cpython/v311/v311_raw.h"
-#define Py_BUILD_CORE 1
-#define NEED_OPCODE_TABLES 1 /* the interpreter does not export them */
-#include <internal/pycore_opcode.h>
-#undef NEED_OPCODE_TABLES
-#undef Py_BUILD_CORE
+#include "runtime/cpython/bytecode_raw.h"
 #include <string.h>
-
-_Static_assert(PY_VERSION_HEX >> 16 == 0x030b, "this folder is for CPython 3.11");
 
 const uint8_t fg_raw_kinds[256] = {
 #define FG_RAW_OP(NAME, NUMBER, CACHES, KIND) [NUMBER] = FG_RAW_KIND_##KIND,
-#include "runtime/cpython/v311/v311_opcodes.def"
+#include FG_VERSION_OPCODES
 #undef FG_RAW_OP
 };
 
 const uint8_t fg_raw_caches[256] = {
 #define FG_RAW_OP(NAME, NUMBER, CACHES, KIND) [NUMBER] = CACHES,
-#include "runtime/cpython/v311/v311_opcodes.def"
+#include FG_VERSION_OPCODES
 #undef FG_RAW_OP
 };
 
@@ -232,11 +225,10 @@ static fg_status read_locations(fg_raw_code *raw)
  * arbitrary bytes does not have: it would write behind the end. */
 static int is_whole(PyCodeObject *code)
 {
-    const uint8_t *units = (const uint8_t *)code->co_code_adaptive;
     const Py_ssize_t n = Py_SIZE(code);
     Py_ssize_t u = 0;
     while (u < n)
-        u += 1 + _PyOpcode_Caches[_PyOpcode_Deopt[units[2 * u]]];
+        u += 1 + fg_version_live_caches(code, u);
     return u == n;
 }
 

@@ -1,5 +1,5 @@
 /* The verifier: the same typed pass that the decoder trusts, plus what the interpreter takes on trust from a code object. */
-#include "runtime/cpython/v311/v311_internal.h"
+#include "runtime/cpython/bytecode_raw.h"
 
 static const char *check_operands(const fg_raw_code *raw)
 {
@@ -19,7 +19,9 @@ static const char *check_operands(const fg_raw_code *raw)
             break;
         case FG_RAW_KIND_NAME:
         case FG_RAW_KIND_GLOBAL:
-            if ((fg_raw_kinds[op->op] == FG_RAW_KIND_GLOBAL ? n >> 1 : n) >= n_names)
+        case FG_RAW_KIND_ATTR:
+        case FG_RAW_KIND_SUPER:
+            if ((Py_ssize_t)fg_raw_name_index(op) >= n_names)
                 return "name index out of range";
             break;
         case FG_RAW_KIND_SLOT:
@@ -32,7 +34,6 @@ static const char *check_operands(const fg_raw_code *raw)
         case FG_RAW_LOAD_DEREF:
         case FG_RAW_STORE_DEREF:
         case FG_RAW_DELETE_DEREF:
-        case FG_RAW_LOAD_CLASSDEREF:
             if (!(kinds[n] & 0xc0))
                 return "cell operation on a slot that is no cell";
             break;
@@ -47,20 +48,6 @@ static const char *check_operands(const fg_raw_code *raw)
         case FG_RAW_KW_NAMES:
             if (!PyTuple_CheckExact(PyTuple_GET_ITEM(code->co_consts, n)))
                 return "keyword names are no tuple";
-            if (i + 2 >= raw->n_ops || op[1].op != FG_RAW_PRECALL || op[2].op != FG_RAW_CALL)
-                return "KW_NAMES without its call";
-            break;
-        case FG_RAW_PRECALL:
-            if (i + 1 >= raw->n_ops || op[1].op != FG_RAW_CALL || op[1].arg != op->arg || op[1].state >= 0)
-                return "PRECALL without its CALL";
-            break;
-        case FG_RAW_CALL:
-            if (i < 1 || op[-1].op != FG_RAW_PRECALL)
-                return "CALL without its PRECALL";
-            break;
-        case FG_RAW_COMPARE_OP:
-            if (n > 5)
-                return "COMPARE_OP argument out of range";
             break;
         case FG_RAW_BINARY_OP:
             if (n > 25)
@@ -78,13 +65,12 @@ static const char *check_operands(const fg_raw_code *raw)
             if (n > 15)
                 return "MAKE_FUNCTION argument out of range";
             break;
-        case FG_RAW_SEND:
-            if (op->unit != op->start)
-                return "SEND jumps too far";
-            break;
         case FG_RAW_RESUME: resumes++; break;
         default: break;
         }
+        const char *why = fg_version_operand(raw, i);
+        if (why != NULL)
+            return why;
     }
     /* Without one the frame never counts as complete: it is missing in tracebacks and sys._getframe. */
     return resumes ? NULL : "no RESUME";

@@ -1,4 +1,4 @@
-/* Words that prove reads, CPython 3.11.
+/* Words that prove reads.
  *
  * Every change of a dict gives it a version that no dict has had before (ma_version_tag), and a change of a type takes its tag away or gives it
  * another; so equal versions mean: the same dict or type, alive all the time, with the same contents.
@@ -7,24 +7,16 @@
  * inside it), the entry's key and value. An instance's values are at fixed places: the class's shared key table only grows, so a name that is not
  * in it stays absent while the number of its entries is the same.
  *
- * Mirrors: dictobject.c (DICT_NEXT_VERSION at each store, insert_into_dictkeys), typeobject.c (assign_version_tag, PyType_Modified),
+ * Mirrors, of CPython 3.11 and 3.12: dictobject.c (DICT_NEXT_VERSION at each store, insert_into_dictkeys), typeobject.c (assign_version_tag, PyType_Modified),
  * object.h (an instance has either inline values or a dict).
  */
 #define Py_BUILD_CORE 1
 #include "runtime/cpython/words.h"
 
-#if PY_VERSION_HEX >> 16 == 0x030B
-
-#include "internal/pycore_dict.h"
-#include "internal/pycore_moduleobject.h"
-#include "internal/pycore_object.h"
-#include <stddef.h>
+#include "runtime/cpython/object_storage.h"
+#include <internal/pycore_moduleobject.h>
 
 _Static_assert(sizeof(void *) == 8 && sizeof(Py_ssize_t) == 8, "words are eight bytes");
-_Static_assert(offsetof(PyDictObject, ma_version_tag) == 24 && offsetof(PyDictObject, ma_used) == 16, "PyDictObject of 3.11");
-_Static_assert(offsetof(struct _dictkeysobject, dk_log2_size) == 8 && offsetof(struct _dictkeysobject, dk_version) == 12 &&
-                   offsetof(struct _dictkeysobject, dk_nentries) == 24,
-               "keys header of 3.11");
 _Static_assert(offsetof(PyTypeObject, tp_version_tag) % 8 == 0 &&
                    offsetof(PyTypeObject, tp_finalize) == offsetof(PyTypeObject, tp_version_tag) + 8,
                "the tag of a type is alone in its word");
@@ -74,7 +66,7 @@ fg_proof fg_words_dict_version(fg_words *words, PyObject *dict)
 }
 
 /* Entry of an exact str in a table of strings; -1: not there. The probe counts on interned names: one that is only equal is found, too. */
-static Py_ssize_t entry_of(const PyDictKeysObject *keys, PyObject *name)
+static Py_ssize_t entry_of(PyDictKeysObject *keys, PyObject *name)
 {
     const PyDictUnicodeEntry *entries = DK_UNICODE_ENTRIES(keys);
     for (Py_ssize_t i = 0; i < keys->dk_nentries; i++) {
@@ -86,7 +78,7 @@ static Py_ssize_t entry_of(const PyDictKeysObject *keys, PyObject *name)
 }
 
 /* A name in a key table shared by the instances of a class, values in an array of the instance's own. */
-static fg_proof shared_entry(fg_words *words, const PyDictKeysObject *keys, PyDictValues *values, PyObject *name)
+static fg_proof shared_entry(fg_words *words, PyDictKeysObject *keys, PyDictValues *values, PyObject *name)
 {
     Py_ssize_t index = entry_of(keys, name);
     if (index >= 0)
@@ -99,7 +91,7 @@ static fg_proof shared_entry(fg_words *words, const PyDictKeysObject *keys, PyDi
 fg_proof fg_words_dict(fg_words *words, PyObject *object, PyObject *key, Py_hash_t hash, int fine)
 {
     PyDictObject *dict = (PyDictObject *)object;
-    const PyDictKeysObject *keys = dict->ma_keys;
+    PyDictKeysObject *keys = dict->ma_keys;
     PyObject *value;
 
     if (!fine)
@@ -123,6 +115,20 @@ fg_proof fg_words_dict(fg_words *words, PyObject *object, PyObject *key, Py_hash
     return FG_PROOF_OBJECT;
 }
 
+/* The words that say which storage an object has. */
+static void add_storage(fg_words *words, PyObject *object, int has_values, int has_dict)
+{
+#if PY_VERSION_HEX >> 16 == 0x030b
+    if (!has_values)
+        fg_words_add(words, _PyObject_ManagedDictPointer(object));
+    if (has_values || !has_dict)
+        fg_words_add(words, _PyObject_ValuesPointer(object));
+#else
+    (void)has_values, (void)has_dict;
+    fg_words_add(words, _PyObject_DictOrValuesPointer(object));
+#endif
+}
+
 fg_proof fg_words_attr(fg_words *words, PyObject *object, PyObject *name, Py_hash_t hash, int fine)
 {
     PyTypeObject *type = Py_TYPE(object);
@@ -137,18 +143,14 @@ fg_proof fg_words_attr(fg_words *words, PyObject *object, PyObject *name, Py_has
         fg_words_add(words, slot);
         return *slot == NULL ? FG_PROOF_OBJECT : fg_words_dict(words, *slot, name, hash, fine);
     }
-    PyDictValues **inline_values = _PyObject_ValuesPointer(object);
-    if (*inline_values != NULL) {
-        fg_words_add(words, inline_values);
-        return shared_entry(words, ((PyHeapTypeObject *)type)->ht_cached_keys, *inline_values, name);
-    }
-    PyObject **managed = _PyObject_ManagedDictPointer(object);
-    fg_words_add(words, managed);
-    if (*managed == NULL) {
-        fg_words_add(words, inline_values);
+    PyObject *stored;
+    PyDictValues *inline_values = fg_managed_values(object, &stored);
+    add_storage(words, object, inline_values != NULL, stored != NULL);
+    if (inline_values != NULL)
+        return shared_entry(words, ((PyHeapTypeObject *)type)->ht_cached_keys, inline_values, name);
+    if (stored == NULL)
         return FG_PROOF_OBJECT;
-    }
-    PyDictObject *dict = (PyDictObject *)*managed;
+    PyDictObject *dict = (PyDictObject *)stored;
     PyDictKeysObject *cached = ((PyHeapTypeObject *)type)->ht_cached_keys;
     if (fine && dict->ma_values != NULL && dict->ma_keys == cached) {
         /* Made from inline values and still of that shape: the class keeps the table. */
@@ -156,7 +158,7 @@ fg_proof fg_words_attr(fg_words *words, PyObject *object, PyObject *name, Py_has
         fg_words_add(words, &dict->ma_values);
         return shared_entry(words, cached, dict->ma_values, name);
     }
-    return fg_words_dict(words, *managed, name, hash, fine);
+    return fg_words_dict(words, stored, name, hash, fine);
 }
 
 fg_proof fg_words_module_dict(fg_words *words, PyObject *module)
@@ -194,5 +196,3 @@ fg_proof fg_words_length(fg_words *words, PyObject *container)
         return FG_PROOF_NONE;
     return FG_PROOF_OBJECT;
 }
-
-#endif

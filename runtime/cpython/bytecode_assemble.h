@@ -1,22 +1,23 @@
 /* Purpose:   the assembler's shared state: canonical instructions in, real instructions and tables out.
- * Model:     three steps. plan (v311_assemble.c): walk all paths and decide which CALLEE becomes a NULL. lower (v311_lower.c): real
- *            instructions in code order. emit (v311_emit.c): prefixes, caches, jump distances, tables, the code object.
+ * Model:     three steps. plan (bytecode_assemble.c): walk all paths and decide which CALLEE becomes a NULL. lower (bytecode_lower.c): real
+ *            instructions in code order. emit (bytecode_emit.c): prefixes, caches, jump distances, tables, the code object.
  * Invariants: nothing of the input is trusted; what cannot be assembled is refused with a.why set.
  * Threading: the GIL is held.
  * Ownership: everything is in the arena; Python objects are borrowed from the input.
  */
-#ifndef FG_CPYTHON_V311_ASSEMBLE_H
-#define FG_CPYTHON_V311_ASSEMBLE_H
+#ifndef FG_CPYTHON_BYTECODE_ASSEMBLE_H
+#define FG_CPYTHON_BYTECODE_ASSEMBLE_H
 
 #include "runtime/cpython/canonical_shape.h"
-#include "runtime/cpython/v311/v311_internal.h"
-#include "runtime/cpython/v311/v311_pool.h"
+#include "runtime/cpython/bytecode_pool.h"
+#include "runtime/cpython/bytecode_raw.h"
+#include "runtime/cpython/canonical_cache.h"
 
 /* What stands on the stack, from the bottom. A number >= 0 is a CALLEE instruction: a NULL if that CALLEE is used, else nothing. */
 enum {
     FG_ITEM_VALUE = -1,
     FG_ITEM_METHOD = -2, /* one canonical value in two real slots */
-    FG_ITEM_GHOST = -3,  /* a canonical value that is not on the real stack: keyword names, the arguments of super() */
+    FG_ITEM_GHOST = -3,  /* a canonical value that is not on the real stack: keyword names, arguments that super() finds by itself */
     FG_ITEM_NULL = -4    /* a NULL the assembler put here itself */
 };
 
@@ -42,11 +43,15 @@ typedef enum fg_call_form {
     FG_CALL_BARE    /* none of these: the NULL must be moved below the callee at the call */
 } fg_call_form;
 
+/* Where a jump to an instruction lands: at its code, or at the END_FOR or END_SEND in front of it. */
+typedef enum fg_landing { FG_LAND_CODE, FG_LAND_END_FOR, FG_LAND_END_SEND, FG_N_LANDINGS } fg_landing;
+
 typedef struct fg_real {
     uint8_t op;
     uint8_t prefixes;
+    uint8_t landing; /* fg_landing of a jump */
     uint32_t arg;
-    int32_t target; /* canonical index, -1: no jump */
+    int32_t target; /* canonical index, then real index; -1: no jump */
     int32_t source; /* canonical index whose position and handler it has */
     int32_t depth;  /* real stack before it */
     int32_t unit;
@@ -68,25 +73,30 @@ typedef struct fg_assembler {
 
     fg_real *out;
     int32_t n_out, room_out;
-    int32_t *first;         /* canonical -> real index */
-    int32_t *handler_depth; /* real depth of each handler, -1: never entered */
+    int32_t *first;                   /* canonical -> real index */
+    int32_t *landings[FG_N_LANDINGS]; /* the same for the other landings; NULL on versions without them */
+    int32_t *leaders[FG_N_LANDINGS];  /* canonical -> an instruction that jumps there and lands so, -1 */
+    int32_t *handler_depth;           /* real depth of each handler, -1: never entered */
     int32_t max_depth;
     fg_pool constants, names;
 } fg_assembler;
 
-/* v311_assemble.c */
+/* bytecode_assemble.c */
 fg_status fg_items_step(fg_assembler *a, int32_t i, fg_items *items, int jump);
 fg_status fg_items_null(fg_assembler *a, fg_items *items); /* push a NULL of the assembler's own */
 fg_status fg_items_copy(fg_assembler *a, fg_items *to, const fg_items *from);
 int32_t fg_items_real(const fg_assembler *a, const fg_items *items, int32_t from);
 int fg_assembler_raises(const fg_assembler *a, int32_t i);
+/* 1 if the CALL_SUPER at i and the attribute load behind it can be one instruction. */
+int fg_assembler_super_attr(const fg_assembler *a, int32_t i);
 /* How many items hold the lowest `depth` canonical values (a method's second half included, a NULL above them not). */
 int32_t fg_items_below(const fg_items *items, int32_t depth);
 
-/* v311_lower.c */
+/* bytecode_lower.c */
 fg_status fg_assembler_lower(fg_assembler *a);
 
-/* v311_emit.c */
+/* bytecode_emit.c */
+int fg_version_backward(int op, int quiet); /* the form of a jump that goes back, 0: none; in vXYZ_lower.c */
 fg_status fg_assembler_emit(fg_assembler *a, FG_NEW PyCodeObject **out);
 
 #endif

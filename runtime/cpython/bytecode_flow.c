@@ -1,20 +1,20 @@
-/* The typed pass over real 3.11 instructions.
+/* The typed pass over real instructions.
  *
- * What CPython puts on its stack is more than values: PUSH_NULL and LOAD_GLOBAL's low bit push a NULL below a callee; LOAD_METHOD pushes
- * two slots (function and self, or NULL and attribute: which of the two is known only at run time, so the pair is typed value, self). The
- * pass follows every path once from the entry and gives each slot its type; joins and handlers must agree. It also decides what is
+ * What CPython puts on its stack is more than values: PUSH_NULL and LOAD_GLOBAL's low bit push a NULL below a callee; the load of a method
+ * pushes two slots (function and self, or NULL and attribute: which of the two is known only at run time, so the pair is typed value, self).
+ * The pass follows every path once from the entry and gives each slot its type; joins and handlers must agree. It also decides what is
  * reachable: a handler counts only from an instruction under it that may raise, because a table entry may cover instructions that cannot,
  * even ones whose stack is lower than the entry's depth.
  *
- * To add an opcode: give it a row in raw_shape (or a case in fg_raw_step if it moves anything but plain values), and say in
- * fg_raw_may_raise if it cannot raise.
+ * Here is what all versions have in common; vXYZ_effects.c has the rest. To add an opcode: give it a row in the version's shape (or a case in
+ * its step if it moves anything but plain values), and say there if it cannot raise.
  */
-#include "runtime/cpython/v311/v311_raw.h"
+#include "runtime/cpython/bytecode_raw.h"
 #include <string.h>
 
-int fg_raw_may_raise(int op)
+static int may_raise(const fg_raw *op)
 {
-    switch (op) {
+    switch (op->op) {
     case FG_RAW_CACHE:
     case FG_RAW_POP_TOP:
     case FG_RAW_PUSH_NULL:
@@ -33,24 +33,20 @@ int fg_raw_may_raise(int op)
     case FG_RAW_BUILD_STRING:
     case FG_RAW_BUILD_SLICE:
     case FG_RAW_LIST_APPEND:
-    case FG_RAW_LIST_TO_TUPLE:
     case FG_RAW_IS_OP:
     case FG_RAW_JUMP_FORWARD:
     case FG_RAW_JUMP_BACKWARD_NO_INTERRUPT:
-    case FG_RAW_POP_JUMP_FORWARD_IF_NONE:
-    case FG_RAW_POP_JUMP_FORWARD_IF_NOT_NONE:
     case FG_RAW_RETURN_VALUE:
     case FG_RAW_PUSH_EXC_INFO:
     case FG_RAW_POP_EXCEPT:
-    case FG_RAW_ASYNC_GEN_WRAP:
     case FG_RAW_MAKE_FUNCTION:
     case FG_RAW_MATCH_MAPPING:
     case FG_RAW_MATCH_SEQUENCE: return 0;
-    default: return 1;
+    default: return fg_version_may_raise(op);
     }
 }
 
-int fg_raw_falls_through(int op)
+static int falls_through(int op)
 {
     switch (op) {
     case FG_RAW_JUMP_FORWARD:
@@ -59,14 +55,9 @@ int fg_raw_falls_through(int op)
     case FG_RAW_RETURN_VALUE:
     case FG_RAW_RERAISE:
     case FG_RAW_RAISE_VARARGS: return 0;
-    default: return 1;
+    default: return fg_version_falls_through(op);
     }
 }
-
-typedef struct fg_raw_shape {
-    int64_t pops, pushes;
-    int64_t reach; /* slots that must be there below what is popped */
-} fg_raw_shape;
 
 static int raw_shape(const fg_raw *op, int jump, fg_raw_shape *out)
 {
@@ -75,7 +66,6 @@ static int raw_shape(const fg_raw *op, int jump, fg_raw_shape *out)
     switch ((fg_raw_op)op->op) {
     case FG_RAW_NOP:
     case FG_RAW_RESUME:
-    case FG_RAW_PRECALL:
     case FG_RAW_KW_NAMES:
     case FG_RAW_MAKE_CELL:
     case FG_RAW_COPY_FREE_VARS:
@@ -92,7 +82,6 @@ static int raw_shape(const fg_raw *op, int jump, fg_raw_shape *out)
     case FG_RAW_LOAD_FAST:
     case FG_RAW_LOAD_CLOSURE:
     case FG_RAW_LOAD_DEREF:
-    case FG_RAW_LOAD_CLASSDEREF:
     case FG_RAW_LOAD_BUILD_CLASS:
     case FG_RAW_LOAD_ASSERTION_ERROR:
     case FG_RAW_RETURN_GENERATOR: pushes = 1; break;
@@ -107,25 +96,13 @@ static int raw_shape(const fg_raw *op, int jump, fg_raw_shape *out)
     case FG_RAW_WITH_EXCEPT_START: pushes = 1, reach = 4; break;
     case FG_RAW_MATCH_KEYS: pops = 2, pushes = 3; break;
     case FG_RAW_POP_TOP:
-    case FG_RAW_PRINT_EXPR:
     case FG_RAW_RETURN_VALUE:
-    case FG_RAW_IMPORT_STAR:
     case FG_RAW_POP_EXCEPT:
     case FG_RAW_STORE_NAME:
     case FG_RAW_STORE_GLOBAL:
     case FG_RAW_STORE_FAST:
     case FG_RAW_STORE_DEREF:
-    case FG_RAW_DELETE_ATTR:
-    case FG_RAW_POP_JUMP_FORWARD_IF_FALSE:
-    case FG_RAW_POP_JUMP_FORWARD_IF_TRUE:
-    case FG_RAW_POP_JUMP_FORWARD_IF_NONE:
-    case FG_RAW_POP_JUMP_FORWARD_IF_NOT_NONE:
-    case FG_RAW_POP_JUMP_BACKWARD_IF_FALSE:
-    case FG_RAW_POP_JUMP_BACKWARD_IF_TRUE:
-    case FG_RAW_POP_JUMP_BACKWARD_IF_NONE:
-    case FG_RAW_POP_JUMP_BACKWARD_IF_NOT_NONE: pops = 1; break;
-    case FG_RAW_JUMP_IF_FALSE_OR_POP:
-    case FG_RAW_JUMP_IF_TRUE_OR_POP: pops = 1, pushes = jump; break;
+    case FG_RAW_DELETE_ATTR: pops = 1; break;
     case FG_RAW_LIST_APPEND:
     case FG_RAW_SET_ADD:
     case FG_RAW_LIST_EXTEND:
@@ -138,7 +115,6 @@ static int raw_shape(const fg_raw *op, int jump, fg_raw_shape *out)
     case FG_RAW_STORE_ATTR:
     case FG_RAW_END_ASYNC_FOR: pops = 2; break;
     case FG_RAW_STORE_SUBSCR: pops = 3; break;
-    case FG_RAW_UNARY_POSITIVE:
     case FG_RAW_UNARY_NEGATIVE:
     case FG_RAW_UNARY_NOT:
     case FG_RAW_UNARY_INVERT:
@@ -146,10 +122,7 @@ static int raw_shape(const fg_raw *op, int jump, fg_raw_shape *out)
     case FG_RAW_GET_ITER:
     case FG_RAW_GET_YIELD_FROM_ITER:
     case FG_RAW_GET_AWAITABLE:
-    case FG_RAW_LIST_TO_TUPLE:
-    case FG_RAW_YIELD_VALUE:
-    case FG_RAW_ASYNC_GEN_WRAP:
-    case FG_RAW_LOAD_ATTR: pops = pushes = 1; break;
+    case FG_RAW_YIELD_VALUE: pops = pushes = 1; break;
     case FG_RAW_CHECK_EXC_MATCH:
     case FG_RAW_CHECK_EG_MATCH: pops = pushes = 2; break;
     case FG_RAW_BINARY_SUBSCR:
@@ -157,8 +130,7 @@ static int raw_shape(const fg_raw *op, int jump, fg_raw_shape *out)
     case FG_RAW_COMPARE_OP:
     case FG_RAW_IS_OP:
     case FG_RAW_CONTAINS_OP:
-    case FG_RAW_IMPORT_NAME:
-    case FG_RAW_PREP_RERAISE_STAR: pops = 2, pushes = 1; break;
+    case FG_RAW_IMPORT_NAME: pops = 2, pushes = 1; break;
     case FG_RAW_MATCH_CLASS: pops = 3, pushes = 1; break;
     case FG_RAW_UNPACK_SEQUENCE: pops = 1, pushes = n; break;
     case FG_RAW_UNPACK_EX: pops = 1, pushes = (n & 255) + 1 + (n >> 8); break;
@@ -172,21 +144,19 @@ static int raw_shape(const fg_raw *op, int jump, fg_raw_shape *out)
     case FG_RAW_FORMAT_VALUE: pops = n & 4 ? 2 : 1, pushes = 1; break;
     case FG_RAW_MAKE_FUNCTION: pops = 1 + (n & 1) + (n >> 1 & 1) + (n >> 2 & 1) + (n >> 3 & 1), pushes = 1; break;
     case FG_RAW_RAISE_VARARGS: pops = n; break;
-    case FG_RAW_FOR_ITER: pops = 1, pushes = jump ? 0 : 2; break;
-    case FG_RAW_SEND: pops = 2, pushes = jump ? 1 : 2; break;
-    default: return 0;
+    default: return fg_version_shape(op, jump, out);
     }
     *out = (fg_raw_shape){pops, pushes, reach};
     return 1;
 }
 
-static fg_status refuse(fg_raw_code *raw, const char *why)
+fg_status fg_raw_refuse(fg_raw_code *raw, const char *why)
 {
     raw->why = why;
     return FG_ERR_INVALID;
 }
 
-static int are_values(const fg_raw_stack *stack, int64_t from, int64_t n)
+int fg_raw_are_values(const fg_raw_stack *stack, int64_t from, int64_t n)
 {
     for (int64_t i = from; i < from + n; i++)
         if (stack->types[i] != FG_SLOT_VALUE)
@@ -194,10 +164,10 @@ static int are_values(const fg_raw_stack *stack, int64_t from, int64_t n)
     return 1;
 }
 
-static fg_status push(fg_raw_code *raw, fg_raw_stack *stack, int type)
+fg_status fg_raw_push(fg_raw_code *raw, fg_raw_stack *stack, int type)
 {
     if (stack->depth >= raw->room)
-        return refuse(raw, "stack deeper than co_stacksize");
+        return fg_raw_refuse(raw, "stack deeper than co_stacksize");
     stack->types[stack->depth++] = (uint8_t)type;
     return FG_OK;
 }
@@ -208,56 +178,57 @@ fg_status fg_raw_step(fg_raw_code *raw, int32_t i, fg_raw_stack *stack, int jump
     const int64_t n = op->arg, depth = stack->depth;
     fg_status st;
     switch (op->op) {
-    case FG_RAW_PUSH_NULL: return push(raw, stack, FG_SLOT_NULL);
+    case FG_RAW_PUSH_NULL: return fg_raw_push(raw, stack, FG_SLOT_NULL);
     case FG_RAW_LOAD_GLOBAL:
-        if ((op->arg & 1) && (st = push(raw, stack, FG_SLOT_NULL)) != FG_OK)
+        if ((op->arg & 1) && (st = fg_raw_push(raw, stack, FG_SLOT_NULL)) != FG_OK)
             return st;
-        return push(raw, stack, FG_SLOT_VALUE);
-    case FG_RAW_LOAD_METHOD:
-        if (depth < 1 || !are_values(stack, depth - 1, 1))
-            return refuse(raw, "LOAD_METHOD of no value");
-        return push(raw, stack, FG_SLOT_SELF);
+        return fg_raw_push(raw, stack, FG_SLOT_VALUE);
     case FG_RAW_COPY:
-        if (n < 1 || depth < n || !are_values(stack, depth - n, 1))
-            return refuse(raw, "COPY of no value");
+        if (n < 1 || depth < n || !fg_raw_are_values(stack, depth - n, 1))
+            return fg_raw_refuse(raw, "COPY of no value");
         if (n > 1 && stack->types[depth - n + 1] == FG_SLOT_SELF)
-            return refuse(raw, "COPY of half a method pair");
-        return push(raw, stack, FG_SLOT_VALUE);
+            return fg_raw_refuse(raw, "COPY of half a method pair");
+        return fg_raw_push(raw, stack, FG_SLOT_VALUE);
     case FG_RAW_SWAP: {
         if (n < 1 || depth < n)
-            return refuse(raw, "SWAP below the stack");
+            return fg_raw_refuse(raw, "SWAP below the stack");
         uint8_t *a = &stack->types[depth - n], *b = &stack->types[depth - 1], kept = *a;
-        if (*a == FG_SLOT_SELF || *b == FG_SLOT_SELF || (n > 1 && a[1] == FG_SLOT_SELF))
-            return refuse(raw, "SWAP of half a method pair");
+        if (*a >= FG_SLOT_SELF || *b >= FG_SLOT_SELF || (n > 1 && a[1] == FG_SLOT_SELF))
+            return fg_raw_refuse(raw, "SWAP of half a method pair");
         *a = *b, *b = kept;
         return FG_OK;
     }
     case FG_RAW_CALL: {
-        if (depth < n + 2 || !are_values(stack, depth - n, n))
-            return refuse(raw, "CALL with arguments that are no values");
+        if (depth < n + 2 || !fg_raw_are_values(stack, depth - n, n))
+            return fg_raw_refuse(raw, "CALL with arguments that are no values");
         const int first = stack->types[depth - n - 2], second = stack->types[depth - n - 1];
-        if (!(first == FG_SLOT_NULL && second == FG_SLOT_VALUE) && !(first == FG_SLOT_VALUE && second != FG_SLOT_NULL))
-            return refuse(raw, "CALL without a callee pair");
+        if (!(first == FG_SLOT_NULL && second == FG_SLOT_VALUE) &&
+            !(first == FG_SLOT_VALUE && (second == FG_SLOT_VALUE || second == FG_SLOT_SELF)))
+            return fg_raw_refuse(raw, "CALL without a callee pair");
         stack->depth -= (int32_t)n + 2;
-        return push(raw, stack, FG_SLOT_VALUE);
+        return fg_raw_push(raw, stack, FG_SLOT_VALUE);
     }
     case FG_RAW_CALL_FUNCTION_EX: {
         const int64_t values = n & 1 ? 3 : 2;
-        if (depth < values + 1 || !are_values(stack, depth - values, values) || stack->types[depth - values - 1] != FG_SLOT_NULL)
-            return refuse(raw, "CALL_FUNCTION_EX without a NULL below its callee");
+        if (depth < values + 1 || !fg_raw_are_values(stack, depth - values, values) || stack->types[depth - values - 1] != FG_SLOT_NULL)
+            return fg_raw_refuse(raw, "CALL_FUNCTION_EX without a NULL below its callee");
         stack->depth -= (int32_t)values + 1;
-        return push(raw, stack, FG_SLOT_VALUE);
+        return fg_raw_push(raw, stack, FG_SLOT_VALUE);
     }
     default: {
         fg_raw_shape shape;
+        int done = 0;
+        st = fg_version_step(raw, i, stack, jump, &done);
+        if (st != FG_OK || done)
+            return st;
         if (!raw_shape(op, jump, &shape))
-            return refuse(raw, "opcode without a known stack effect");
+            return fg_raw_refuse(raw, "opcode without a known stack effect");
         if (depth < shape.pops + shape.reach)
-            return refuse(raw, "stack underflow");
-        if (!are_values(stack, depth - shape.pops, shape.pops))
-            return refuse(raw, "NULL or half a method pair used as a value");
+            return fg_raw_refuse(raw, "stack underflow");
+        if (!fg_raw_are_values(stack, depth - shape.pops, shape.pops))
+            return fg_raw_refuse(raw, "NULL or half a method pair used as a value");
         if (depth - shape.pops + shape.pushes > raw->room)
-            return refuse(raw, "stack deeper than co_stacksize");
+            return fg_raw_refuse(raw, "stack deeper than co_stacksize");
         stack->depth -= (int32_t)shape.pops;
         memset(stack->types + stack->depth, FG_SLOT_VALUE, (size_t)shape.pushes);
         stack->depth += (int32_t)shape.pushes;
@@ -304,7 +275,7 @@ static fg_status reach(fg_raw_code *raw, int32_t to, const fg_raw_stack *stack, 
         return FG_OK;
     }
     if (kept->depth != stack->depth || memcmp(kept->types, stack->types, (size_t)stack->depth) != 0)
-        return refuse(raw, "stacks disagree where paths meet");
+        return fg_raw_refuse(raw, "stacks disagree where paths meet");
     return FG_OK;
 }
 
@@ -313,10 +284,10 @@ static fg_status reach_handler(fg_raw_code *raw, int32_t e, const fg_raw_stack *
 {
     fg_raw_entry *entry = &raw->entries[e];
     if (stack->depth < entry->depth)
-        return refuse(raw, "stack below a handler's depth at an instruction that may raise");
+        return fg_raw_refuse(raw, "stack below a handler's depth at an instruction that may raise");
     const int32_t pushed = entry->depth + 1 + entry->lasti;
     if (pushed > raw->room)
-        return refuse(raw, "handler entry deeper than co_stacksize");
+        return fg_raw_refuse(raw, "handler entry deeper than co_stacksize");
     memcpy(scratch->types, stack->types, (size_t)entry->depth);
     scratch->types[entry->depth] = FG_SLOT_VALUE;
     scratch->types[entry->depth + 1] = FG_SLOT_VALUE;
@@ -333,7 +304,7 @@ fg_status fg_raw_flow(fg_raw_code *raw)
     fg_raw_stack stack, other;
     int32_t n_queued = 0;
     if (raw->code->co_stacksize < 0 || raw->code->co_stacksize > (1 << 24))
-        return refuse(raw, "co_stacksize out of range");
+        return fg_raw_refuse(raw, "co_stacksize out of range");
     raw->room = raw->code->co_stacksize;
 
     for (int32_t i = -1; i < raw->n_ops + raw->n_entries; i++) {
@@ -357,8 +328,7 @@ fg_status fg_raw_flow(fg_raw_code *raw)
         for (;;) {
             fg_raw *op = &raw->ops[i];
             op->reachable = 1;
-            if (op->entry >= 0 && fg_raw_may_raise(op->op) &&
-                (st = reach_handler(raw, op->entry, &stack, &other, queue, &n_queued)) != FG_OK)
+            if (op->entry >= 0 && may_raise(op) && (st = reach_handler(raw, op->entry, &stack, &other, queue, &n_queued)) != FG_OK)
                 return st;
             if (op->target >= 0) {
                 memcpy(other.types, stack.types, (size_t)stack.depth);
@@ -370,10 +340,10 @@ fg_status fg_raw_flow(fg_raw_code *raw)
                 return st;
             if (stack.depth > raw->max_depth)
                 raw->max_depth = stack.depth;
-            if (!fg_raw_falls_through(op->op))
+            if (!falls_through(op->op))
                 break;
             if (++i >= raw->n_ops)
-                return refuse(raw, "the code runs past its end");
+                return fg_raw_refuse(raw, "the code runs past its end");
             if (raw->ops[i].state >= 0) {
                 if ((st = reach(raw, i, &stack, queue, &n_queued)) != FG_OK)
                     return st;

@@ -1,23 +1,13 @@
-/* Instance attributes and versions on 3.11, read without changing how an object keeps them.
- *
- * An instance of a plain class keeps its values in an array beside it until someone asks for __dict__; the type's shared key table says
- * which name has which place, and bytes before the array give the order of insertion:
- *
- *       object - 32: values ->  [ ... order, used, size ][ value 0 ][ value 1 ] ...        names: the type's ht_cached_keys
- *       object - 24: dict (NULL until asked for)
+/* Instance attributes and versions, read without changing how an object keeps them (object_storage.h).
  *
  * Asking through the interpreter (_PyObject_GetDictPtr, __dict__) would make the dict and slow the object down for good, so the table is
  * probed here. The probe compares exact str keys and str subclasses that compare as str does; another type of key is taken as different.
  */
 #define Py_BUILD_CORE 1
 #include "runtime/cpython/frame.h"
-#include <internal/pycore_dict.h>
-#include <internal/pycore_object.h>
+#include "runtime/cpython/object_storage.h"
 #undef Py_BUILD_CORE
-#include <stddef.h>
 #include <string.h>
-
-_Static_assert(offsetof(PyDictKeysObject, dk_indices) == 32, "3.11 dict keys layout (pycore_dict.h)");
 
 static Py_ssize_t index_at(const PyDictKeysObject *keys, size_t i)
 {
@@ -90,12 +80,8 @@ static PyDictValues *find_storage(PyObject *object, PyObject **dict)
 {
     PyTypeObject *type = Py_TYPE(object);
     *dict = NULL;
-    if (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) {
-        PyDictValues *values = *_PyObject_ValuesPointer(object);
-        if (!values)
-            *dict = *_PyObject_ManagedDictPointer(object);
-        return values;
-    }
+    if (type->tp_flags & Py_TPFLAGS_MANAGED_DICT)
+        return fg_managed_values(object, dict);
     if (type->tp_dictoffset) {
         PyObject **at = _PyObject_GetDictPtr(object); /* no managed dict: plain pointer arithmetic */
         if (at)

@@ -1,26 +1,17 @@
-/* Dictionaries, inline instance values and type dicts of CPython 3.11.
+/* Dictionaries, inline instance values and type dicts.
  *
  * A dict's keys object is: header, index table (open addressing, power of two), entry array in insertion order. Tables whose keys are all exact
  * strings have entries of two words (key, value), the others of three (hash, key, value). A split dict shares its keys object with the class and
  * has its values in an array of its own, in front of which lies the insertion order, one byte an item.
  *
- * Mirrors, of CPython 3.11: the probe sequence of Objects/dictobject.c (unicodekeys_lookup_unicode, dictkeys_generic_lookup), the order bytes read
- * by dict_keys iteration (get_index_from_order), the values pointer of Include/internal/pycore_object.h (_PyObject_ValuesPointer,
- * _PyObject_ManagedDictPointer) and the node list of Objects/odictobject.c.
+ * Mirrors, of CPython 3.11 and 3.12: the probe sequence of Objects/dictobject.c (unicodekeys_lookup_unicode, dictkeys_generic_lookup), the order bytes read
+ * by dict_keys iteration (get_index_from_order), and the node list of Objects/odictobject.c.
  */
 #define Py_BUILD_CORE 1
 #include "runtime/cpython/dict.h"
 
-#if PY_VERSION_HEX >> 16 == 0x030B
-
-#include "internal/pycore_dict.h"
-#include "internal/pycore_object.h"
-#include <stddef.h>
+#include "runtime/cpython/object_storage.h"
 #include <string.h>
-
-_Static_assert(sizeof(PyDictObject) == 48, "PyDictObject of 3.11");
-_Static_assert(offsetof(struct _dictkeysobject, dk_indices) == 32, "keys header of 3.11");
-_Static_assert(sizeof(PyDictUnicodeEntry) == 16 && sizeof(PyDictKeyEntry) == 24, "entries of 3.11");
 
 #define PROBE_SHIFT 5
 
@@ -141,7 +132,7 @@ fg_find fg_attr_find(PyObject *object, PyObject *name, Py_hash_t hash, PyObject 
     PyObject *dict;
 
     if (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) {
-        const PyDictValues *values = *_PyObject_ValuesPointer(object);
+        const PyDictValues *values = fg_managed_values(object, &dict);
         if (values != NULL) {
             Py_ssize_t index = str_index(((PyHeapTypeObject *)type)->ht_cached_keys, name, hash);
             if (index < 0)
@@ -149,7 +140,6 @@ fg_find fg_attr_find(PyObject *object, PyObject *name, Py_hash_t hash, PyObject 
             *value = values->values[index];
             return *value != NULL ? FG_FIND_FOUND : FG_FIND_ABSENT;
         }
-        dict = *_PyObject_ManagedDictPointer(object);
     } else {
         Py_ssize_t offset = type->tp_dictoffset;
         if (offset == 0)
@@ -163,6 +153,11 @@ fg_find fg_attr_find(PyObject *object, PyObject *name, Py_hash_t hash, PyObject 
     return dict != NULL ? find_str(dict, name, hash, value) : FG_FIND_ABSENT;
 }
 
+PyObject *fg_type_dict(PyTypeObject *type)
+{
+    return fg_type_own_dict(type);
+}
+
 fg_find fg_type_find(PyTypeObject *type, PyObject *name, Py_hash_t hash, PyObject **value)
 {
     PyObject *mro = type->tp_mro;
@@ -170,7 +165,7 @@ fg_find fg_type_find(PyTypeObject *type, PyObject *name, Py_hash_t hash, PyObjec
         return FG_FIND_UNDECIDED;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); i++) {
         PyObject *base = PyTuple_GET_ITEM(mro, i);
-        PyObject *dict = PyType_Check(base) ? ((PyTypeObject *)base)->tp_dict : NULL;
+        PyObject *dict = PyType_Check(base) ? fg_type_own_dict((PyTypeObject *)base) : NULL;
         if (dict == NULL)
             return FG_FIND_UNDECIDED;
         fg_find found = find_str(dict, name, hash, value);
@@ -328,5 +323,3 @@ uint32_t fg_type_version_take(PyTypeObject *type)
     }
     return type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG ? (uint32_t)type->tp_version_tag : 0;
 }
-
-#endif

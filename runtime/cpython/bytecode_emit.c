@@ -3,7 +3,7 @@
  * Sizes: an instruction is prefixes + one unit + caches. A jump's prefixes depend on its distance and distances on prefixes, so prefixes
  * start at none and only grow until nothing changes; that ends, because there are three at most.
  */
-#include "runtime/cpython/v311/v311_assemble.h"
+#include "runtime/cpython/bytecode_assemble.h"
 #include "runtime/base/alloc.h"
 #include <string.h>
 
@@ -18,18 +18,6 @@ static int prefixes_for(uint32_t arg)
     return arg > 0xffffff ? 3 : arg > 0xffff ? 2 : arg > 0xff;
 }
 
-static int backward_form(int op, int quiet)
-{
-    switch (op) {
-    case FG_RAW_JUMP_FORWARD: return quiet ? FG_RAW_JUMP_BACKWARD_NO_INTERRUPT : FG_RAW_JUMP_BACKWARD;
-    case FG_RAW_POP_JUMP_FORWARD_IF_TRUE: return FG_RAW_POP_JUMP_BACKWARD_IF_TRUE;
-    case FG_RAW_POP_JUMP_FORWARD_IF_FALSE: return FG_RAW_POP_JUMP_BACKWARD_IF_FALSE;
-    case FG_RAW_POP_JUMP_FORWARD_IF_NONE: return FG_RAW_POP_JUMP_BACKWARD_IF_NONE;
-    case FG_RAW_POP_JUMP_FORWARD_IF_NOT_NONE: return FG_RAW_POP_JUMP_BACKWARD_IF_NOT_NONE;
-    default: return 0;
-    }
-}
-
 static int32_t size_of(const fg_real *real)
 {
     return real->prefixes + 1 + fg_raw_caches[real->op];
@@ -42,11 +30,11 @@ static fg_status lay_out(fg_assembler *a, int32_t *n_units)
         real->prefixes = (uint8_t)prefixes_for(real->arg);
         if (real->target < 0)
             continue;
-        real->target = a->first[real->target];
+        real->target = real->landing ? a->landings[real->landing][real->target] : a->first[real->target];
         if (real->target >= a->n_out)
             return refuse(a, "jump to nothing");
         if (real->target <= i) {
-            real->op = (uint8_t)backward_form(real->op, a->in->instrs[real->source].flags & FG_IF_QUIET);
+            real->op = (uint8_t)fg_version_backward(real->op, a->in->instrs[real->source].flags & FG_IF_QUIET);
             if (!real->op)
                 return refuse(a, "FOR_ITER and SEND jump forward only");
         }
@@ -76,7 +64,7 @@ static fg_status lay_out(fg_assembler *a, int32_t *n_units)
         }
     } while (changed);
     for (int32_t i = 0; i < a->n_out; i++)
-        if (a->out[i].op == FG_RAW_SEND && a->out[i].prefixes)
+        if (FG_SEND_IS_SHORT && a->out[i].op == FG_RAW_SEND && a->out[i].prefixes)
             return refuse(a, "SEND jumps too far: generator.throw() reads its one byte argument");
     return FG_OK;
 }

@@ -1,5 +1,5 @@
-/* Interning of constants and names: see v311_pool.h. Nothing here runs Python code: only exact builtin types are hashed or compared. */
-#include "runtime/cpython/v311/v311_pool.h"
+/* Interning of constants and names: see bytecode_pool.h. Nothing here runs Python code: only exact builtin types are hashed or compared. */
+#include "runtime/cpython/bytecode_pool.h"
 #include <string.h>
 
 #define MAX_NESTING 64 /* deeper tuples are told apart by identity */

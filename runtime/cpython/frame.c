@@ -1,4 +1,4 @@
-/* The 3.11 frame, tracing state and tracebacks.
+/* Frames, tracing state and tracebacks.
  *
  * A frame is the interpreter's own struct (internal/pycore_frame.h); it links to its caller. What runs before a frame's first RESUME is not
  * a frame to anybody (sys._getframe skips it too), so it is skipped here.
@@ -12,8 +12,8 @@
 #undef Py_BUILD_CORE
 #include <stddef.h>
 
-_Static_assert(offsetof(_PyInterpreterFrame, localsplus) == 9 * sizeof(PyObject *), "3.11 frame layout (pycore_frame.h)");
-_Static_assert(sizeof(_Py_CODEUNIT) == 2, "3.11 code unit");
+_Static_assert(offsetof(_PyInterpreterFrame, localsplus) == 9 * sizeof(PyObject *), "frame layout of 3.11 and 3.12 (pycore_frame.h)");
+_Static_assert(sizeof(_Py_CODEUNIT) == 2, "code unit");
 
 static _PyInterpreterFrame *real(fg_frame *frame)
 {
@@ -36,7 +36,11 @@ PyCodeObject *fg_frame_code(fg_frame *frame)
 
 PyObject *fg_frame_func(fg_frame *frame)
 {
+#if PY_VERSION_HEX >> 16 == 0x030b
     return (PyObject *)real(frame)->f_func;
+#else
+    return real(frame)->f_funcobj;
+#endif
 }
 
 PyObject **fg_frame_slots(fg_frame *frame)

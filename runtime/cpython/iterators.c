@@ -1,6 +1,6 @@
-/* Iterators, deques and views of CPython 3.11.
+/* Iterators, deques and views.
  *
- * Their structs are private to the files that define them. Mirrors, of CPython 3.11: tupleiterobject (Objects/tupleobject.c), listiterobject and
+ * Their structs are private to the files that define them. Mirrors, of CPython 3.11 and 3.12: tupleiterobject (Objects/tupleobject.c), listiterobject and
  * listreviterobject (Objects/listobject.c), unicodeiterobject, striterobject and bytesiterobject (unicodeobject.c, bytesobject.c,
  * bytearrayobject.c), seqiterobject and calliterobject (Objects/iterobject.c), rangeiterobject and longrangeiterobject (Objects/rangeobject.c),
  * dictiterobject (Objects/dictobject.c), setiterobject (Objects/setobject.c), enumobject and reversedobject (Objects/enumobject.c), mapobject,
@@ -11,8 +11,6 @@
  */
 #include "runtime/cpython/iterators.h"
 
-#if PY_VERSION_HEX >> 16 == 0x030B
-
 extern PyTypeObject PyReversed_Type, PyEnum_Type, PyZip_Type, PyMap_Type, PyFilter_Type;
 
 typedef struct sequence_iter { /* tuple, list, reversed list, str, bytes, bytearray, any sequence */
@@ -20,6 +18,7 @@ typedef struct sequence_iter { /* tuple, list, reversed list, str, bytes, bytear
     PyObject *sequence;
 } sequence_iter;
 
+#if PY_VERSION_HEX >> 16 == 0x030b
 typedef struct range_iter {
     PyObject_HEAD long index, start, step, len;
 } range_iter;
@@ -27,6 +26,15 @@ typedef struct range_iter {
 typedef struct long_range_iter {
     PyObject_HEAD PyObject *index, *start, *step, *len;
 } long_range_iter;
+#else /* start and len move on */
+typedef struct range_iter {
+    PyObject_HEAD long start, step, len;
+} range_iter;
+
+typedef struct long_range_iter {
+    PyObject_HEAD PyObject *start, *step, *len;
+} long_range_iter;
+#endif
 
 typedef struct table_iter { /* dict */
     PyObject_HEAD PyObject *dict;
@@ -210,6 +218,31 @@ static int tell_range(fg_iterator *out, int64_t index, int64_t start, int64_t st
     return 1;
 }
 
+/* How many items are behind it. */
+#if PY_VERSION_HEX >> 16 == 0x030b
+static int64_t range_index(const range_iter *it)
+{
+    return it->index;
+}
+
+static int long_range_index(const long_range_iter *it, int64_t *index)
+{
+    return small(it->index, index);
+}
+#else
+static int64_t range_index(const range_iter *it)
+{
+    (void)it;
+    return 0;
+}
+
+static int long_range_index(const long_range_iter *it, int64_t *index)
+{
+    (void)it, (void)index;
+    return 1;
+}
+#endif
+
 static int read_builtin(PyObject *v, const PyTypeObject *type, fg_iterator *out)
 {
     if (type == &PyTupleIter_Type || type == &PyListIter_Type || type == &PyUnicodeIter_Type || type == ascii_type ||
@@ -219,12 +252,12 @@ static int read_builtin(PyObject *v, const PyTypeObject *type, fg_iterator *out)
         return tell_sequence(out, (sequence_iter *)v, 1);
     if (type == &PyRangeIter_Type) {
         const range_iter *it = (range_iter *)v;
-        return tell_range(out, it->index, it->start, it->step, it->len);
+        return tell_range(out, range_index(it), it->start, it->step, it->len);
     }
     if (type == &PyLongRangeIter_Type) {
         const long_range_iter *it = (long_range_iter *)v;
-        int64_t index, start, step, len;
-        return small(it->index, &index) && small(it->start, &start) && small(it->step, &step) && small(it->len, &len) &&
+        int64_t index = 0, start, step, len;
+        return long_range_index(it, &index) && small(it->start, &start) && small(it->step, &step) && small(it->len, &len) &&
                tell_range(out, index, start, step, len);
     }
     if (type == &PyDictIterKey_Type || type == &PyDictIterValue_Type || type == &PyDictIterItem_Type || type == &PyDictRevIterKey_Type ||
@@ -360,5 +393,3 @@ PyObject *fg_view_dict(PyObject *object)
         return NULL;
     return (PyObject *)((_PyDictViewObject *)object)->dv_dict;
 }
-
-#endif

@@ -17,7 +17,7 @@
  * Rules for changes: every item a path adds must be removed by the same path or banned; fg_items_step is used both here and by the lowering,
  * with the same results, so it may depend on nothing but the items and the AT bits.
  */
-#include "runtime/cpython/v311/v311_assemble.h"
+#include "runtime/cpython/bytecode_assemble.h"
 #include <string.h>
 
 static fg_status refuse(fg_assembler *a, const char *why)
@@ -112,10 +112,25 @@ static fg_status look(fg_assembler *a, const fg_items *items, int32_t n)
     return refuse(a, "stack underflow");
 }
 
+int fg_assembler_super_attr(const fg_assembler *a, int32_t i)
+{
+    return i + 1 < a->in->n_instrs && (a->in->instrs[i + 1].op == FG_OP_LOAD_ATTR || a->in->instrs[i + 1].op == FG_OP_LOAD_METHOD) &&
+           !(a->at[i + 1] & FG_AT_TARGET) && a->in->instrs[i + 1].handler == a->in->instrs[i].handler;
+}
+
 static fg_status step_call(fg_assembler *a, int32_t i, fg_items *items)
 {
     const fg_instr *instr = &a->in->instrs[i];
-    const int ghosts = instr->op == FG_OP_CALL_SUPER && !instr->arg ? 2 : instr->op == FG_OP_CALL_KW;
+    if (!FG_SUPER_FINDS_ITS_ARGUMENTS && instr->op == FG_OP_CALL_SUPER && fg_assembler_super_attr(a, i)) {
+        for (int n = 3; n; n--) {
+            const fg_status popped = pop(a, items, FG_ITEM_VALUE);
+            if (popped != FG_OK)
+                return popped;
+        }
+        a->form = FG_CALL_PLAIN;
+        return push(a, items, FG_ITEM_VALUE);
+    }
+    const int ghosts = FG_SUPER_FINDS_ITS_ARGUMENTS && instr->op == FG_OP_CALL_SUPER && !instr->arg ? 2 : instr->op == FG_OP_CALL_KW;
     const int32_t arguments = instr->op == FG_OP_CALL_EX ? (instr->arg ? 2 : 1) : instr->op == FG_OP_CALL_SUPER ? 2 - ghosts : instr->arg;
     fg_status st;
     for (int32_t n = ghosts; n; n--)
@@ -190,6 +205,8 @@ int fg_assembler_raises(const fg_assembler *a, int32_t i)
     const fg_instr *instr = &a->in->instrs[i];
     if (instr->op == FG_OP_JUMP)
         return !(instr->flags & FG_IF_QUIET) && instr->target <= i;
+    if (!FG_EVERY_FAST_LOAD_RAISES && instr->op == FG_OP_LOAD_FAST)
+        return (instr->flags & FG_IF_CHECK) != 0;
     return fg_cop_raises(instr->op) && !(a->at[i] & FG_AT_GHOST);
 }
 
@@ -346,14 +363,14 @@ static fg_status find_ghosts(fg_assembler *a)
             if (i < 1 || (a->at[i] & FG_AT_TARGET) || !is_names_constant(&instrs[i - 1], instrs[i].arg))
                 return refuse(a, "keyword names that are no constant right before their call");
             a->at[i - 1] |= FG_AT_GHOST;
-        } else if (instrs[i].op == FG_OP_CALL_SUPER && !instrs[i].arg) {
+        } else if (instrs[i].op == FG_OP_CALL_SUPER && !instrs[i].arg && FG_SUPER_FINDS_ITS_ARGUMENTS) {
             const int first = i >= 3 ? instrs[i - 1].op : FG_OP_NOP;
             if (i < 3 || ((a->at[i] | a->at[i - 1] | a->at[i - 2]) & FG_AT_TARGET) || instrs[i - 2].op != FG_OP_LOAD_DEREF ||
                 (first != FG_OP_LOAD_FAST && first != FG_OP_LOAD_DEREF) || instrs[i - 1].arg != 0 || a->in->argcount < 1)
                 return refuse(a, "CALL_SUPER 0 without its __class__ cell and first argument right before it");
             a->at[i - 1] |= FG_AT_GHOST;
             a->at[i - 2] |= FG_AT_GHOST;
-        } else if (instrs[i].op == FG_OP_CALL_SUPER && instrs[i].arg != 2) {
+        } else if (instrs[i].op == FG_OP_CALL_SUPER && instrs[i].arg != 2 && instrs[i].arg != 0) {
             return refuse(a, "CALL_SUPER argument is neither 0 nor 2");
         }
     }

@@ -4,8 +4,8 @@
  * Threading: the GIL is held.
  * Ownership: objects are borrowed; storage is in the arena.
  */
-#ifndef FG_CPYTHON_V311_POOL_H
-#define FG_CPYTHON_V311_POOL_H
+#ifndef FG_CPYTHON_BYTECODE_POOL_H
+#define FG_CPYTHON_BYTECODE_POOL_H
 
 #include "runtime/base/arena.h"
 #include "runtime/base/status.h"

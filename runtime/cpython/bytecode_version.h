@@ -1,0 +1,29 @@
+/* Purpose:   which version's opcodes the bytecode files are compiled for, and the few facts about them that are not in a table.
+ * Model:     one folder per CPython version has its generated opcode table (vXYZ_opcodes.def), what its opcodes do to the stack (vXYZ_effects.c),
+ *            and how those that are not one to one become canonical instructions and come of them (vXYZ_decode.c, vXYZ_lower.c). All else about
+ *            bytecode is in bytecode_*.c, for every version.
+ * Threading: none. Ownership: none.
+ */
+#ifndef FG_CPYTHON_BYTECODE_VERSION_H
+#define FG_CPYTHON_BYTECODE_VERSION_H
+
+#include <Python.h>
+
+#if PY_VERSION_HEX >> 16 == 0x030b
+#define FG_VERSION_OPCODES "runtime/cpython/v311/v311_opcodes.def"
+#define FG_VERSION_SAME "runtime/cpython/v311/v311_same.def"
+enum {
+    FG_EVERY_FAST_LOAD_RAISES = 1,    /* LOAD_FAST checks its slot; later versions have an instruction of its own that does */
+    FG_SUPER_FINDS_ITS_ARGUMENTS = 1, /* super() without arguments is a call without any; later versions load them */
+    FG_BRANCHES_GO_BACK = 1,          /* conditional jumps have a backward form */
+    FG_SEND_IS_SHORT = 1              /* generator.throw() reads the one byte argument of SEND */
+};
+#elif PY_VERSION_HEX >> 16 == 0x030c
+#define FG_VERSION_OPCODES "runtime/cpython/v312/v312_opcodes.def"
+#define FG_VERSION_SAME "runtime/cpython/v312/v312_same.def"
+enum { FG_EVERY_FAST_LOAD_RAISES = 0, FG_SUPER_FINDS_ITS_ARGUMENTS = 0, FG_BRANCHES_GO_BACK = 0, FG_SEND_IS_SHORT = 0 };
+#else
+#error "framegate: this CPython has no folder in runtime/cpython; see docs/howto/add-a-cpython-version.md"
+#endif
+
+#endif
