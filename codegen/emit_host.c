@@ -204,7 +204,8 @@ static bool is_worth_resuming(const fg_host *h, int32_t pc)
 
 static bool may_resume_at(const fg_host *h, int32_t pc)
 {
-    return pc < h->root->n_instrs && h->reached[pc] && h->exc_depth[pc] == 0 && is_worth_resuming(h, pc);
+    return pc < h->root->n_instrs && h->reached[pc] && h->exc_depth[pc] == 0 && !fg_icode_has_saved(h->root, pc) &&
+           is_worth_resuming(h, pc);
 }
 
 /* --- parts of the output */

@@ -156,6 +156,7 @@ typedef struct fg_tframe {
     uint8_t is_getter; /* it reads an attribute: what it does not find is asked of a __getattr__ */
     uint8_t is_generator;
     uint8_t is_finished; /* generator: returned */
+    int32_t n_saved;     /* unbound variables that LOAD_FAST_AND_CLEAR has put on the stack */
     fg_value *yielded;   /* generator: the last value */
 } fg_tframe;
 
@@ -179,7 +180,8 @@ typedef struct fg_trace {
     fg_ir ir;
     fg_desc *desc;
     fg_tframe *frame, *root;
-    PyObject *owned; /* list */
+    fg_value *nothing; /* what LOAD_FAST_AND_CLEAR saves of an unbound variable; NULL: not needed yet */
+    PyObject *owned;   /* list */
     fg_log_entry *log;
     size_t n_log, cap_log;
     struct fg_id_slot {

@@ -143,6 +143,18 @@ static fg_flow existing_parts(fg_trace *t, fg_value *f, fg_tframe *frame)
     return FG_FLOW_OK;
 }
 
+/* A generator without a handler that does anything has no clean-up to run when it is dropped half way, so it may be run on demand. */
+static bool has_no_cleanup(const fg_icode *icode)
+{
+    if (PyBytes_GET_SIZE(icode->code->co_exceptiontable) == 0)
+        return true;
+    for (int32_t h = 0; h < icode->n_handlers; h++) {
+        if (!fg_icode_handler_is_quiet(icode, h))
+            return false;
+    }
+    return icode->n_handlers > 0;
+}
+
 fg_flow fg_call_python(fg_trace *t, fg_value *f, fg_value *self, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out)
 {
     *out = NULL;
@@ -153,10 +165,8 @@ fg_flow fg_call_python(fg_trace *t, fg_value *f, fg_value *self, fg_value **args
         FG_DO(fg_source(t, FG_ACC_FUNC_CODE, f->node, NULL, 0, &at));
         FG_DO(fg_guard(t, FG_GUARD_ID, at, (PyObject *)code, 0, 0));
     }
-    /* without a handler a generator has no clean-up to run when it is dropped half way, so it may be run on demand */
     const int suspends = code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE);
-    const bool is_generator = suspends == CO_GENERATOR && PyBytes_GET_SIZE(code->co_exceptiontable) == 0;
-    if (suspends && !is_generator)
+    if (suspends && suspends != CO_GENERATOR)
         return fg_break(t, FG_BREAK_GENERATOR, "%U() is a generator or coroutine", code->co_name);
     if (!(code->co_flags & CO_OPTIMIZED))
         return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U() is no plain function", code->co_name);
@@ -169,6 +179,9 @@ fg_flow fg_call_python(fg_trace *t, fg_value *f, fg_value *self, fg_value **args
     PyObject *holder = fg_py_icode_capsule(icode); /* released with the trace */
     if (fg_own(t, holder) == NULL)
         return FG_FLOW_ERROR;
+    const bool is_generator = suspends && has_no_cleanup(icode);
+    if (suspends && !is_generator)
+        return fg_break(t, FG_BREAK_GENERATOR, "%U() is a generator or coroutine", code->co_name);
     fg_tframe *frame = fg_arena_alloc(&t->arena, sizeof *frame);
     if (frame == NULL)
         return fg_nomem();

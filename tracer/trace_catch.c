@@ -31,7 +31,7 @@ int32_t fg_handler_pass(const fg_tframe *f, int32_t handler, int32_t *unbound)
         bool unbinds = at->op == FG_OP_LOAD_CONST && (at[1].op == FG_OP_STORE_FAST || at[1].op == FG_OP_STORE_DEREF) &&
                        (at[2].op == FG_OP_DELETE_FAST || at[2].op == FG_OP_DELETE_DEREF) && at[3].op == FG_OP_RERAISE;
         if (!forgets && !unbinds)
-            return handler;
+            return fg_icode_handler_is_quiet(icode, handler) ? -1 : handler;
         if (unbinds && unbound != NULL && at[1].op == FG_OP_STORE_FAST)
             *unbound = at[1].arg;
         handler = at->handler;

@@ -341,6 +341,26 @@ static fg_flow give_bool(fg_trace *t, fg_tframe *f, int32_t n, bool yes)
     return give(t, f, n, fg_value_const(t, yes ? Py_True : Py_False));
 }
 
+static bool is_unbound(const fg_value *v)
+{
+    return v->kind == FG_V_LAZY && v->real == NULL;
+}
+
+/* The variable of a comprehension is saved on the stack while it runs. An unbound one is there as a value that stands for nothing: the
+ * comprehension only moves it and stores it back. */
+static fg_flow load_and_clear(fg_trace *t, fg_tframe *f, int32_t slot)
+{
+    fg_value *v = f->locals[slot];
+    if (v == NULL || is_unbound(v)) {
+        if (t->nothing == NULL && (t->nothing = fg_value_new(t, FG_V_LAZY)) == NULL)
+            return FG_FLOW_ERROR;
+        v = t->nothing;
+        FG_SET(t, f->n_saved, f->n_saved + 1);
+    }
+    FG_SET(t, f->locals[slot], NULL);
+    return push(t, v);
+}
+
 fg_flow fg_trace_step(fg_trace *t, bool *returned, fg_value **value)
 {
     fg_tframe *f = t->frame;
@@ -353,16 +373,22 @@ fg_flow fg_trace_step(fg_trace *t, bool *returned, fg_value **value)
     case FG_OP_CALLEE: break;
     case FG_OP_LOAD_FAST:
         v = f->locals[in->arg];
-        if (v == NULL || (v->kind == FG_V_LAZY && v->real == NULL))
+        if (v == NULL || is_unbound(v))
             return fg_break(t, FG_BREAK_RAISES, "unbound local variable");
         FG_DO(push(t, v));
         break;
     case FG_OP_STORE_FAST:
-        FG_SET(t, f->locals[in->arg], TOP(1));
+        if (TOP(1) == t->nothing) {
+            FG_SET(t, f->locals[in->arg], NULL);
+            FG_SET(t, f->n_saved, f->n_saved - 1);
+        } else {
+            FG_SET(t, f->locals[in->arg], TOP(1));
+        }
         FG_DO(drop(t, 1));
         break;
+    case FG_OP_LOAD_FAST_AND_CLEAR: FG_DO(load_and_clear(t, f, in->arg)); break;
     case FG_OP_DELETE_FAST:
-        if ((v = f->locals[in->arg]) == NULL || (v->kind == FG_V_LAZY && v->real == NULL))
+        if ((v = f->locals[in->arg]) == NULL || is_unbound(v))
             return fg_break(t, FG_BREAK_RAISES, "unbound local variable");
         FG_SET(t, f->locals[in->arg], NULL);
         break;
@@ -718,7 +744,6 @@ fg_flow fg_trace_step(fg_trace *t, bool *returned, fg_value **value)
     case FG_OP_GET_AWAITABLE:
     case FG_OP_GET_AITER:
     case FG_OP_GET_ANEXT: return fg_break(t, FG_BREAK_GENERATOR, "%s", fg_cop_name(in->op));
-    case FG_OP_LOAD_FAST_AND_CLEAR:
     case FG_OP_DELETE_DEREF:
     case FG_OP_LOAD_NAME:
     case FG_OP_STORE_NAME:

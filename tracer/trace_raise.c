@@ -36,7 +36,8 @@ bool fg_is_exception(const fg_value *v)
 bool fg_may_raise(fg_trace *t)
 {
     for (fg_tframe *f = t->frame; f != NULL; f = f->parent) {
-        if (f->icode->instrs[f->pc].handler >= 0)
+        const int32_t handler = f->icode->instrs[f->pc].handler;
+        if (handler >= 0 && !fg_icode_handler_is_quiet(f->icode, handler))
             return true;
         if (f->is_generator || f->on_result == FG_RESULT_KEEP)
             return false;

@@ -55,7 +55,7 @@ fg_flow fg_trace_resume(fg_trace *t, fg_tframe *generator, fg_value **out)
 static bool is_settled(const fg_trace *t)
 {
     const fg_tframe *f = t->root;
-    if (t->handled != NULL)
+    if (t->handled != NULL || f->n_saved > 0) /* nor has what a comprehension has saved of an unbound variable */
         return false;
     for (int32_t i = 0; t->raised != NULL && i < f->n_locals; i++)
         if (f->locals[i] != NULL && fg_is_exception(f->locals[i]))

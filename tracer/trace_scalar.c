@@ -4,6 +4,7 @@
  * the table in `result_type`, where it does not (power, mixed strings) the operands are made concrete. A value becomes concrete when something
  * decides on it: value facts go to all the sources it was computed from, and the steps that made it can no longer raise.
  */
+#include "runtime/cpython/facts.h"
 #include "tracer/trace_python.h"
 
 #include <string.h>
@@ -407,6 +408,8 @@ fg_flow fg_scalar_unary(fg_trace *t, int op, fg_value *a, fg_value **out)
 {
     PyTypeObject *type = is_int(a->type) ? &PyLong_Type : a->type == &PyFloat_Type && op != FG_OP_UNARY_INVERT ? &PyFloat_Type : NULL;
     PyObject *example = NULL;
+    if (FG_FACT_INVERTED_BOOL_WARNS && op == FG_OP_UNARY_INVERT && a->type == &PyBool_Type)
+        return fg_break(t, FG_BREAK_RAISES, "~ of a bool warns");
     if (a->real) {
         example = op == FG_OP_UNARY_NEGATIVE ? PyNumber_Negative(a->real)
                   : op == FG_OP_UNARY_INVERT ? PyNumber_Invert(a->real)

@@ -15,13 +15,13 @@
 enum {
     FG_EVERY_FAST_LOAD_RAISES = 1,    /* LOAD_FAST checks its slot; later versions have an instruction of its own that does */
     FG_SUPER_FINDS_ITS_ARGUMENTS = 1, /* super() without arguments is a call without any; later versions load them */
-    FG_BRANCHES_GO_BACK = 1,          /* conditional jumps have a backward form */
+    FG_COMPREHENSIONS_ARE_INLINE = 0, /* LOAD_FAST_AND_CLEAR saves the variables of a comprehension that is part of its function */
     FG_SEND_IS_SHORT = 1              /* generator.throw() reads the one byte argument of SEND */
 };
 #elif PY_VERSION_HEX >> 16 == 0x030c
 #define FG_VERSION_OPCODES "runtime/cpython/v312/v312_opcodes.def"
 #define FG_VERSION_SAME "runtime/cpython/v312/v312_same.def"
-enum { FG_EVERY_FAST_LOAD_RAISES = 0, FG_SUPER_FINDS_ITS_ARGUMENTS = 0, FG_BRANCHES_GO_BACK = 0, FG_SEND_IS_SHORT = 0 };
+enum { FG_EVERY_FAST_LOAD_RAISES = 0, FG_SUPER_FINDS_ITS_ARGUMENTS = 0, FG_COMPREHENSIONS_ARE_INLINE = 1, FG_SEND_IS_SHORT = 0 };
 #else
 #error "framegate: this CPython has no folder in runtime/cpython; see docs/howto/add-a-cpython-version.md"
 #endif

@@ -212,3 +212,48 @@ int32_t fg_icode_group_start(const fg_icode *icode, int32_t i)
         return i - 1;
     return is_super(icode, i) ? i - 2 : is_super(icode, i + 1) ? i - 1 : i;
 }
+
+/* The instruction that ends a run of clean-up, -1: it does more than that. */
+static int32_t end_of_cleanup(const fg_icode *icode, int32_t i)
+{
+    for (; i < icode->n_instrs; i++) {
+        switch (icode->instrs[i].op) {
+        case FG_OP_SWAP:
+        case FG_OP_POP_TOP:
+        case FG_OP_STORE_FAST:
+        case FG_OP_STOPITERATION_ERROR: continue;
+        case FG_OP_RERAISE: return i;
+        default: return -1;
+        }
+    }
+    return -1;
+}
+
+int fg_icode_handler_is_quiet(const fg_icode *icode, int32_t h)
+{
+    /* Each round goes to the handler of an instruction inside a handler: an outer one. */
+    for (int rounds = 0; h >= 0; rounds++) {
+        const int32_t first = icode->handlers[h].target, op = icode->instrs[first].op;
+        if (rounds > 64 || (op != FG_OP_SWAP && op != FG_OP_STOPITERATION_ERROR && op != FG_OP_CLEANUP_THROW))
+            return 0;
+        const int32_t last = op == FG_OP_CLEANUP_THROW ? first : end_of_cleanup(icode, first);
+        if (last < 0)
+            return 0;
+        h = icode->instrs[last].handler;
+    }
+    return 1;
+}
+
+int fg_icode_has_saved(const fg_icode *icode, int32_t i)
+{
+    if (!FG_COMPREHENSIONS_ARE_INLINE || i >= icode->n_instrs)
+        return 0;
+    for (int32_t k = i, lowest = icode->instrs[i].depth; k-- > 0;) {
+        const fg_instr *instr = &icode->instrs[k];
+        if (instr->op == FG_OP_LOAD_FAST_AND_CLEAR && lowest > instr->depth)
+            return 1;
+        if (instr->depth < lowest)
+            lowest = instr->depth;
+    }
+    return 0;
+}

@@ -70,6 +70,12 @@ void fg_icode_release(fg_icode *icode);
 int32_t fg_icode_group_start(const fg_icode *icode, int32_t i);
 int32_t fg_icode_group_end(const fg_icode *icode, int32_t i);
 
+/* 1 if nobody observes what handler h gets: it restores the variables of a comprehension or turns a StopIteration that leaves a generator into an error,
+ * and raises again. */
+int fg_icode_handler_is_quiet(const fg_icode *icode, int32_t h);
+/* 1 if before instruction i the stack may hold what LOAD_FAST_AND_CLEAR has saved, which may be NULL. */
+int fg_icode_has_saved(const fg_icode *icode, int32_t i);
+
 /* What the assembler needs. Objects are borrowed for the call. Instruction objs are constants and names; the assembler makes the tables
  * (constants are told apart by exact type and bits, and by identity for all that is not an exact builtin scalar or tuple of such). */
 typedef struct fg_asm {
