@@ -179,7 +179,9 @@ static PyObject *segment_invert(PyObject *object)
     PyFunctionObject *f = (PyFunctionObject *)func;
     fg_view view = {slots, n, f->func_closure, f->func_globals, f->func_builtins, func};
     Py_INCREF(self);
+    fg_thread_levels_add(FG_EVALUATOR_LEVELS); /* the C stack was measured above */
     fg_outcome outcome = fg_site_dispatch(&self->owner, &view, &result);
+    fg_thread_levels_add(-FG_EVALUATOR_LEVELS);
     if (slots != few)
         fg_free(slots);
     if (outcome == FG_OUTCOME_ERROR && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {

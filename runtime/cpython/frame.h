@@ -52,6 +52,23 @@ static inline int fg_thread_is_ordinary(size_t reserve)
            (thread->c_tracefunc == NULL) & (thread->c_profilefunc == NULL);
 }
 
+/* Each entry into the evaluator takes this many of the levels of C calls that the interpreter allows a thread (PY_EVAL_C_STACK_UNITS of CPython 3.12),
+ * which plain Python calling Python does not. Whoever has measured the C stack gives them back while it calls: a recursion that plain Python can do is not
+ * cut short. */
+#if PY_VERSION_HEX >> 16 == 0x030c
+enum { FG_EVALUATOR_LEVELS = 2 };
+static inline void fg_thread_levels_add(int n)
+{
+    _PyThreadState_UncheckedGet()->c_recursion_remaining += n;
+}
+#else
+enum { FG_EVALUATOR_LEVELS = 0 };
+static inline void fg_thread_levels_add(int n)
+{
+    (void)n;
+}
+#endif
+
 /* An attribute's value in the instance dict or the inline values of an object, borrowed, or NULL. Never materialises a dict, never raises. name is interned. */
 FG_BORROWED PyObject *fg_instance_attr(PyObject *object, PyObject *name);
 /* Number of instance attributes and the i-th one in insertion order (name, value borrowed); 0 past the end. For the tracer. */

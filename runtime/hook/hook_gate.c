@@ -158,6 +158,15 @@ static PyObject *gate_call(PyObject *self, PyObject *const *args, size_t nargsf,
     return result;
 }
 
+/* gate_call measures the C stack. */
+static PyObject *gate_call_levelled(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    fg_thread_levels_add(FG_EVALUATOR_LEVELS);
+    PyObject *result = gate_call(self, args, nargsf, kwnames);
+    fg_thread_levels_add(-FG_EVALUATOR_LEVELS);
+    return result;
+}
+
 fg_status fg_gate_with_view(fg_gate *gate, PyObject *const *args, Py_ssize_t n_args, PyObject *kwnames,
                             fg_status (*use)(fg_gate *gate, const fg_view *view, void *arg), void *arg)
 {
@@ -207,7 +216,7 @@ PyObject *fg_gate_new(PyObject *func, PyObject *options)
         return NULL;
     }
     memset((char *)gate + sizeof(PyObject), 0, sizeof *gate - sizeof(PyObject));
-    gate->vectorcall = gate_call;
+    gate->vectorcall = FG_EVALUATOR_LEVELS ? gate_call_levelled : gate_call;
     gate->func = Py_NewRef(func);
     gate->n_exact = -1;
     gate->options = read;
