@@ -392,6 +392,8 @@ fg_flow fg_callable_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **ou
 fg_flow fg_code_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out);
 fg_flow fg_type_lookup(fg_trace *t, fg_value *type_value, PyTypeObject *type, PyObject *name, fg_value **out); /* *out NULL: absent */
 fg_flow fg_is_subtype(fg_trace *t, fg_value *type_value, PyTypeObject *type, PyTypeObject *base, bool *yes);
+/* super(cls, self), where g is what is called */
+fg_flow fg_super_call(fg_trace *t, fg_value *g, fg_value *cls, fg_value *self, fg_value **out);
 fg_flow fg_object_type(fg_trace *t, fg_value *o, fg_value **out);
 fg_flow fg_global_load(fg_trace *t, fg_tframe *f, PyObject *name, fg_value **out);
 fg_flow fg_global_store(fg_trace *t, fg_tframe *f, PyObject *name, fg_value *v);

@@ -224,29 +224,6 @@ static fg_flow call_ex(fg_trace *t, fg_tframe *f, int32_t has_kwargs)
     return give(t, f, 2 + has_kwargs, out);
 }
 
-static fg_flow call_super(fg_trace *t, fg_tframe *f)
-{
-    fg_value *g = TOP(3), *cls = TOP(2), *self = TOP(1);
-    FG_DO(fg_look(t, &g));
-    FG_DO(fg_look(t, &cls));
-    FG_DO(fg_look(t, &self));
-    if (g->kind != FG_V_CONST || g->real != (PyObject *)&PySuper_Type || cls->kind != FG_V_CONST || !PyType_Check(cls->real))
-        return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "super");
-    fg_value *v = fg_value_new(t, FG_V_SUPER);
-    if (v == NULL)
-        return FG_FLOW_ERROR;
-    bool on_class = self->kind == FG_V_CONST && PyType_Check(self->real);
-    if (self->kind != FG_V_OBJECT && !on_class)
-        return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "super of %s", self->type ? self->type->tp_name : "a run-time object");
-    if (!PyType_IsSubtype(on_class ? (PyTypeObject *)self->real : self->type, (PyTypeObject *)cls->real))
-        return fg_break(t, FG_BREAK_RAISES, "super(type, obj): obj must be an instance or subtype of type");
-    v->a = cls;
-    v->b = self;
-    if (!on_class)
-        FG_DO(fg_object_type(t, self, &v->c));
-    return give(t, f, 3, v);
-}
-
 /* Leave an inlined frame: the caller goes on after its call. */
 static fg_flow return_from(fg_trace *t, fg_tframe *f, fg_value *v)
 {
@@ -596,7 +573,10 @@ fg_flow fg_trace_step(fg_trace *t, bool *returned, fg_value **value)
         FG_DO(call(t, f, in->arg, v->real, 1));
         break;
     case FG_OP_CALL_EX: FG_DO(call_ex(t, f, in->arg)); break;
-    case FG_OP_CALL_SUPER: FG_DO(call_super(t, f)); break;
+    case FG_OP_CALL_SUPER:
+        FG_DO(fg_super_call(t, TOP(3), TOP(2), TOP(1), &out));
+        FG_DO(give(t, f, 3, out));
+        break;
     case FG_OP_JUMP: FG_DO(jump(t, f, in->target)); break;
     case FG_OP_JUMP_IF_TRUE:
     case FG_OP_JUMP_IF_FALSE:

@@ -23,7 +23,7 @@ enum {
 #define FG_VERSION_SAME "runtime/cpython/v312/v312_same.def"
 enum { FG_EVERY_FAST_LOAD_RAISES = 0, FG_SUPER_FINDS_ITS_ARGUMENTS = 0, FG_COMPREHENSIONS_ARE_INLINE = 1, FG_SEND_IS_SHORT = 0 };
 #else
-#error "framegate: this CPython has no folder in runtime/cpython; see docs/howto/add-a-cpython-version.md"
+#error "framegate: this CPython has no folder in runtime/cpython; see docs/howto/support-a-new-cpython.md"
 #endif
 
 #endif

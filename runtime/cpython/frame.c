@@ -7,6 +7,7 @@
 #include "runtime/cpython/frame.h"
 #include <frameobject.h>
 #include <internal/pycore_frame.h>
+#include <internal/pycore_interp.h>
 #include <internal/pycore_pystate.h>
 #include <internal/pycore_runtime.h>
 #undef Py_BUILD_CORE
@@ -70,7 +71,18 @@ int fg_signal_is_pending(void)
 int fg_thread_traced(void)
 {
     const PyThreadState *tstate = PyThreadState_Get();
-    return tstate->c_tracefunc != NULL || tstate->c_profilefunc != NULL;
+    const uint8_t *monitors = fg_thread_monitors(tstate);
+    return tstate->c_tracefunc != NULL || tstate->c_profilefunc != NULL || (monitors != NULL && fg_any_monitor(monitors));
+}
+
+const uint8_t *fg_thread_monitors(const PyThreadState *thread)
+{
+#if PY_VERSION_HEX >> 16 == 0x030c
+    return thread->interp->monitors.tools;
+#else
+    (void)thread;
+    return NULL;
+#endif
 }
 
 fg_status fg_traceback_add(PyObject *exception, PyCodeObject *code, PyObject *globals, int byte_offset, int line)

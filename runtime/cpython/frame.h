@@ -8,6 +8,7 @@
 #include "runtime/base/status.h"
 #include <Python.h>
 #include <stdint.h>
+#include <string.h>
 
 /* The innermost Python frame of this thread (the caller, when asked from a C function that it calls). */
 typedef struct fg_frame fg_frame;
@@ -20,7 +21,7 @@ PyObject **fg_frame_slots(fg_frame *frame);
 void fg_frame_slot_set(fg_frame *frame, Py_ssize_t index, FG_STEALS PyObject *value);
 int fg_frame_line(fg_frame *frame);
 
-/* 1 if this thread is being traced or profiled (settrace, setprofile), so that the user's own code should run. */
+/* 1 if this thread is being traced, profiled or monitored (settrace, setprofile, events of sys.monitoring for all code), so that the user's own code should run. */
 int fg_thread_traced(void);
 
 /* 1 if something asynchronous (a signal, an exception set from outside) waits for this thread to run Python code. */
@@ -31,10 +32,12 @@ size_t fg_stack_left(void);
 /* 1 on a thread that was made with a small stack, while a plain call still fits: nothing is compiled there, but that is no reason to fail. */
 int fg_stack_fits_plain(void);
 
-/* The usable stack of the thread that asked last. Ids of threads are never used again; 0: nobody's. */
+/* The usable stack of the thread that asked last. Ids of threads are never used again; 0: nobody's. monitors: what its interpreter monitors, NULL on
+ * versions that cannot. */
 typedef struct fg_thread_stack {
     uint64_t id;
     uintptr_t lowest, size;
+    const uint8_t *monitors;
 } fg_thread_stack;
 extern __attribute__((visibility("hidden"))) fg_thread_stack fg_thread_stack_last;
 
@@ -43,13 +46,44 @@ void fg_thread_plain_enter(void);
 void fg_thread_plain_leave(void);
 int fg_thread_is_plain(void);
 
+/* 1 if events of sys.monitoring are on for this code object alone. */
+#if PY_VERSION_HEX >> 16 == 0x030c
+static inline int fg_any_monitor(const uint8_t *tools)
+{
+    uint64_t low, high;
+    _Static_assert(sizeof(_Py_GlobalMonitors) == 15 && sizeof(_Py_LocalMonitors) == 15, "events of sys.monitoring");
+    memcpy(&low, tools, 8);
+    memcpy(&high, tools + 7, 8);
+    return (low | high) != 0;
+}
+
+static inline int fg_code_is_monitored(const PyCodeObject *code)
+{
+    return code->_co_monitoring != NULL && fg_any_monitor(code->_co_monitoring->local_monitors.tools);
+}
+#else
+static inline int fg_any_monitor(const uint8_t *tools)
+{
+    (void)tools;
+    return 0;
+}
+
+static inline int fg_code_is_monitored(const PyCodeObject *code)
+{
+    (void)code;
+    return 0;
+}
+#endif
+const uint8_t *fg_thread_monitors(const PyThreadState *thread);
+
 /* 1 if this thread is not traced, does not run plain and has more than so much stack left; 0: each has to be asked for. */
 static inline int fg_thread_is_ordinary(size_t reserve)
 {
     const PyThreadState *thread = _PyThreadState_UncheckedGet();
     const uintptr_t left = (uintptr_t)__builtin_frame_address(0) - fg_thread_stack_last.lowest;
-    return (thread->id == fg_thread_stack_last.id) & (left - reserve < fg_thread_stack_last.size - reserve) &
-           (thread->c_tracefunc == NULL) & (thread->c_profilefunc == NULL);
+    const int ordinary = (thread->id == fg_thread_stack_last.id) & (left - reserve < fg_thread_stack_last.size - reserve) &
+                         (thread->c_tracefunc == NULL) & (thread->c_profilefunc == NULL);
+    return ordinary && !fg_any_monitor(fg_thread_stack_last.monitors);
 }
 
 /* Each entry into the evaluator takes this many of the levels of C calls that the interpreter allows a thread (PY_EVAL_C_STACK_UNITS of CPython 3.12),

@@ -48,7 +48,7 @@ size_t fg_stack_left(void)
     if (here - lowest < highest - lowest) {
         const PyThreadState *thread = _PyThreadState_UncheckedGet();
         if (thread != NULL && highest - lowest >= WORTH && plain_depth == 0)
-            fg_thread_stack_last = (fg_thread_stack){thread->id, lowest, highest - lowest};
+            fg_thread_stack_last = (fg_thread_stack){thread->id, lowest, highest - lowest, fg_thread_monitors(thread)};
         return here - lowest;
     }
     return here < lowest && lowest - here <= GUARD_ZONE ? 0 : SIZE_MAX;

@@ -158,11 +158,13 @@ static PyObject *gate_call(PyObject *self, PyObject *const *args, size_t nargsf,
     return result;
 }
 
-/* gate_call measures the C stack. */
+/* gate_call measures the C stack. Versions that count levels are those that monitor single code objects. */
 static PyObject *gate_call_levelled(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     fg_thread_levels_add(FG_EVALUATOR_LEVELS);
-    PyObject *result = gate_call(self, args, nargsf, kwnames);
+    PyObject *result = FG_UNLIKELY(fg_code_is_monitored((PyCodeObject *)((PyFunctionObject *)gate_of(self)->func)->func_code))
+                           ? run_plain(gate_of(self), args, nargsf, kwnames)
+                           : gate_call(self, args, nargsf, kwnames);
     fg_thread_levels_add(-FG_EVALUATOR_LEVELS);
     return result;
 }

@@ -30,7 +30,7 @@ if(FRAMEGATE_PYTHON)
     file(GLOB known RELATIVE "${PROJECT_SOURCE_DIR}/runtime/cpython" "${PROJECT_SOURCE_DIR}/runtime/cpython/v[0-9]*")
     list(JOIN known ", " known)
     message(FATAL_ERROR "framegate: CPython ${Python_VERSION} is not supported: there is no runtime/cpython/${FRAMEGATE_VERSION_TAG}. "
-                        "Supported: ${known}. docs/howto/add-a-cpython-version.md says what a new version needs")
+                        "Supported: ${known}. docs/howto/support-a-new-cpython.md says what a new version needs")
   endif()
 
   # A version's folder may be there before everything works on it.
