@@ -198,3 +198,26 @@ fg_flow fg_code_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
                                 : fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of a code object", name);
     return give_const(t, value, out);
 }
+
+fg_flow fg_super_call(fg_trace *t, fg_value *g, fg_value *cls, fg_value *self, fg_value **out)
+{
+    FG_DO(fg_look(t, &g));
+    FG_DO(fg_look(t, &cls));
+    FG_DO(fg_look(t, &self));
+    if (g->kind != FG_V_CONST || g->real != (PyObject *)&PySuper_Type || cls->kind != FG_V_CONST || !PyType_Check(cls->real))
+        return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "super");
+    fg_value *v = fg_value_new(t, FG_V_SUPER);
+    if (v == NULL)
+        return FG_FLOW_ERROR;
+    bool on_class = self->kind == FG_V_CONST && PyType_Check(self->real);
+    if (self->kind != FG_V_OBJECT && !on_class)
+        return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "super of %s", self->type ? self->type->tp_name : "a run-time object");
+    if (!PyType_IsSubtype(on_class ? (PyTypeObject *)self->real : self->type, (PyTypeObject *)cls->real))
+        return fg_break(t, FG_BREAK_RAISES, "super(type, obj): obj must be an instance or subtype of type");
+    v->a = cls;
+    v->b = self;
+    if (!on_class)
+        FG_DO(fg_object_type(t, self, &v->c));
+    *out = v;
+    return FG_FLOW_OK;
+}
