@@ -26,15 +26,16 @@ if(FRAMEGATE_PYTHON)
   endif()
   set(FRAMEGATE_VERSION_TAG "v${Python_VERSION_MAJOR}${Python_VERSION_MINOR}")
   set(FRAMEGATE_VERSION_DIR "${PROJECT_SOURCE_DIR}/runtime/cpython/${FRAMEGATE_VERSION_TAG}")
+  # A version's folder may be there before everything works on it.
+  set(FRAMEGATE_UNFINISHED_VERSIONS v312)
   if(NOT IS_DIRECTORY "${FRAMEGATE_VERSION_DIR}")
     file(GLOB known RELATIVE "${PROJECT_SOURCE_DIR}/runtime/cpython" "${PROJECT_SOURCE_DIR}/runtime/cpython/v[0-9]*")
+    list(REMOVE_ITEM known ${FRAMEGATE_UNFINISHED_VERSIONS})
     list(JOIN known ", " known)
     message(FATAL_ERROR "framegate: CPython ${Python_VERSION} is not supported: there is no runtime/cpython/${FRAMEGATE_VERSION_TAG}. "
                         "Supported: ${known}. docs/howto/support-a-new-cpython.md says what a new version needs")
   endif()
 
-  # A version's folder may be there before everything works on it.
-  set(FRAMEGATE_UNFINISHED_VERSIONS v312)
   if(FRAMEGATE_VERSION_TAG IN_LIST FRAMEGATE_UNFINISHED_VERSIONS AND NOT FRAMEGATE_UNFINISHED)
     message(FATAL_ERROR "framegate: CPython ${Python_VERSION} is not supported yet: runtime/cpython/${FRAMEGATE_VERSION_TAG} is unfinished. "
                         "To work on it, configure with -DFRAMEGATE_UNFINISHED=ON")
