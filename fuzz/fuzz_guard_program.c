@@ -450,7 +450,9 @@ static void fill(fg_desc *desc, const subject *s, bytes *b)
         else if (acc == FG_ACC_DEQUE_ITEM)
             index = next(b, 4) * 40;
         else if (class == FG_KEY_INDEX)
-            index = next(b, acc == FG_ACC_FUNC_PART || acc == FG_ACC_CODE_PART ? 6 : acc == FG_ACC_ITER_PART || acc == FG_ACC_TYPE_PART ? 2 : 3);
+            index = next(b, acc == FG_ACC_FUNC_PART || acc == FG_ACC_CODE_PART   ? 6
+                            : acc == FG_ACC_ITER_PART || acc == FG_ACC_TYPE_PART ? 2
+                                                                                 : 3);
         fg_status st = fg_desc_source(desc, acc, is_root ? FG_NODE_NONE : nodes[at], key, index, &nodes[n]);
         require(st == FG_OK || st == FG_ERR_INVALID || st == FG_ERR_UNSUPPORTED, "source");
         if (st != FG_OK)

@@ -27,7 +27,7 @@ GLOBALS = {
     "matmul precision": (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, ("highest", "high")),
     "threads": (torch.get_num_threads, torch.set_num_threads, (1, 2)),
     "oneDNN": (torch._C._get_mkldnn_enabled, torch._C._set_mkldnn_enabled, (True, False)),
-    "deterministic oneDNN": (*attribute(torch.backends.mkldnn, "deterministic"), (False, True)),
+    "deterministic oneDNN": (torch._C._get_mkldnn_deterministic, torch._C._set_mkldnn_deterministic, (False, True)),
     "flash attention": (torch.backends.cuda.flash_sdp_enabled, torch.backends.cuda.enable_flash_sdp, (True, False)),
     "plain attention": (torch.backends.cuda.math_sdp_enabled, torch.backends.cuda.enable_math_sdp, (True, False)),
     "autocast cache": (torch.is_autocast_cache_enabled, torch.set_autocast_cache_enabled, (True, False)),
