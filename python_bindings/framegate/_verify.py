@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from framegate import _core, logs, testing
+from framegate import logs, testing
 
 _ATOMS = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, type, types.ModuleType, types.BuiltinFunctionType, types.CodeType)
 

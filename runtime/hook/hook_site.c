@@ -20,7 +20,7 @@ static fg_status build_program(void *owner, fg_cache_entry *const *entries, size
         descs[i] = ((fg_entry *)entries[i])->desc;
     fg_program *program = NULL;
     fg_status st = fg_program_build(descs, n, old, &program);
-    size_t share = st == FG_OK ? fg_program_nbytes(program) / n : 0;
+    size_t share = st == FG_OK && n > 0 ? fg_program_nbytes(program) / n : 0;
     for (size_t i = 0; i < n && st == FG_OK; i++)
         ((fg_entry *)entries[i])->program_bytes = share;
     fg_free(descs);

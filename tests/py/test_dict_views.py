@@ -5,9 +5,8 @@ import sys
 import types
 
 import pytest
-from support_engine import cap, entries, needs_engine
-
 from framegate._core import GuardDesc
+from support_engine import cap, entries, needs_engine
 
 
 class C:

@@ -587,10 +587,10 @@ def test_tables_of_arrays_differing_in_every_field():
     frozen.flags.writeable = False
     arrays = [base, np.zeros((4, 7)), np.zeros((5, 6)), base.T, np.zeros((6, 4)), np.zeros((4, 6), "f4"), np.zeros((4, 6), ">f8"), frozen,
               np.zeros(24), np.zeros(()), np.zeros((4, 6, 1)), np.asfortranarray(base), base[::-1], np.zeros((4, 12))[:, ::2]]
-    program = GuardProgram([argument("tensor", array) for array in arrays])
+    program = GuardProgram([argument("tensor", one) for one in arrays])
     assert "table ndarray" in program.dump()
-    for i, array in enumerate(arrays):
-        assert program.alive((array,)) == 1 << i
+    for i, one in enumerate(arrays):
+        assert program.alive((one,)) == 1 << i
     assert program.alive((np.zeros((9, 9)),)) == 0
     assert program.alive((np.ma.zeros((4, 6)),)) == 0
 

@@ -10,7 +10,6 @@ import pytest
 from framegate._core import GuardDesc, GuardProgram
 from test_guards import Counted, argument
 
-
 ADVANCING = {
     "tuple": lambda: iter((1, 2, 3)), "list": lambda: iter([1, 2, 3]), "reversed list": lambda: reversed([1, 2, 3]), "str": lambda: iter("abc"),
     "bytes": lambda: iter(b"abc"), "bytearray": lambda: iter(bytearray(b"abc")), "range": lambda: iter(range(3)), "long range": lambda: iter(range(0, 2**64, 2**62)),

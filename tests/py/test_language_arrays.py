@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from support_engine import Cases, cap, check_case, check_same
 from differential_compare import observe
+from support_engine import Cases, cap, check_case, check_same
 
 case, rows = Cases(), Cases()
 A = np.arange(6.0).reshape(2, 3)

@@ -3,8 +3,8 @@
 import enum
 
 import numpy as np
-from support_engine import Cases, check_case, check_twins, framegate, needs_engine
 from differential_compare import observe
+from support_engine import Cases, check_case, check_twins, framegate, needs_engine
 
 one_graph, others = Cases(), Cases()
 X = np.arange(3.0)

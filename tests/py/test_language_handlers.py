@@ -4,8 +4,8 @@ import warnings
 
 import numpy as np
 import pytest
-from support_engine import Cases, cap, check_case, check_same, check_twins, framegate, needs_engine
 from differential_compare import observe
+from support_engine import Cases, cap, check_case, check_same, check_twins, framegate, needs_engine
 
 case = Cases()
 A, B, C = np.ones((3, 3)), np.ones((2, 2)), np.arange(3.0)

@@ -1,4 +1,5 @@
 """import statements in functions: of a module that is there they are part of the graph, and what changes in sys.modules is seen."""
+# ruff: noqa: I001  (the order and the forms of the imports are what is tested)
 
 import builtins
 import sys

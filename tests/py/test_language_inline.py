@@ -3,9 +3,8 @@ functions against plain Python, as source, because older versions cannot read so
 
 import sys
 
-import pytest
-
 import framegate
+import pytest
 
 CASES = {
     "the variable of a comprehension hides one of the function": ("def f(x):\n r = [x for x in range(3)]\n return x, r", "9"),

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from support_engine import Cases, cap, check_case, check_twins, framegate, needs_engine
 from differential_compare import observe
+from support_engine import Cases, cap, check_case, check_twins, framegate, needs_engine
 
 one_graph, case = Cases(), Cases()
 X = np.arange(3.0)

@@ -9,9 +9,8 @@ import weakref
 
 import numpy as np
 import pytest
-from support_engine import cap, entries, needs_engine
-
 from framegate._core import GuardDesc
+from support_engine import cap, entries, needs_engine
 
 HEAD = """
 import weakref

@@ -2,9 +2,8 @@
 
 import sys
 
-import pytest
-
 import framegate
+import pytest
 
 pytestmark = pytest.mark.skipif(sys.version_info < (3, 12), reason="no sys.monitoring")
 
