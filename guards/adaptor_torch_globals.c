@@ -36,11 +36,9 @@
     X("plain attention", 0, "_ZNK2at7Context18userEnabledMathSDPEv")                                   \
     X("cuDNN attention", 1, "_ZNK2at7Context19userEnabledCuDNNSDPEv")
 
-/* X(text, 1 if only CUDA asks it, backend and operation as torch numbers them). set_float32_matmul_precision writes the first and the last. */
-#define PRECISIONS(X)                            \
-    X("precision of oneDNN matmul", 0, 2, 3)     \
-    X("precision of cuDNN convolution", 1, 1, 1) \
-    X("precision of CUDA matmul", 1, 1, 3)
+/* X(1 if only CUDA asks it, backend and operation as torch numbers them), where the table is not found. set_float32_matmul_precision writes the first and
+ * the last; the second is the convolutions of cuDNN. */
+#define PRECISIONS(X) X(0, 2, 3) X(1, 1, 1) X(1, 1, 3)
 
 typedef bool (*get_switch)(const void *context);
 static get_switch getters[] = {
@@ -93,7 +91,7 @@ static uint64_t precision_bits(void)
         bits |= (uint64_t)(*(const volatile int32_t *)precisions[at] & 15) << at * PRECISION_BITS;
     if (precisions_found || precision == NULL)
         return bits;
-#define X(TEXT, CUDA, BACKEND, OPERATION)                                                       \
+#define X(CUDA, BACKEND, OPERATION)                                                             \
     if (!CUDA || has_cuda)                                                                      \
         bits |= (uint64_t)(precision(context, BACKEND, OPERATION) & 15) << at * PRECISION_BITS; \
     at++;

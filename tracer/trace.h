@@ -263,6 +263,12 @@ fg_value *fg_value_step(fg_trace *t, fg_vkind kind, fg_reg reg, PyTypeObject *ty
 fg_value *fg_value_seq(fg_trace *t, fg_vkind kind, fg_value *const *items, int32_t n);
 /* Append to an array of values in the arena, under the undo log. */
 fg_flow fg_push(fg_trace *t, fg_value ***items, int32_t *n, int32_t *cap, fg_value *v);
+/* Values still to be looked at: working memory of one walk, which no rewind touches. Begins as {0}. */
+typedef struct fg_todo {
+    fg_value **items;
+    size_t n, cap;
+} fg_todo;
+fg_flow fg_todo_push(fg_trace *t, fg_todo *todo, fg_value *v);
 static inline fg_flow fg_seq_append(fg_trace *t, fg_value *seq, fg_value *item)
 {
     return fg_push(t, &seq->items, &seq->n, &seq->cap, item);

@@ -142,13 +142,10 @@ fg_flow fg_concrete(fg_trace *t, fg_value *v)
     if (v->kind != FG_V_SCALAR)
         return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "a plain value was needed, not %s",
                         v->type ? v->type->tp_name : "a run-time object");
-    size_t cap = 64, n = 0;
-    fg_value **todo = fg_arena_alloc(&t->arena, cap * sizeof *todo);
-    if (todo == NULL)
-        return fg_nomem();
-    todo[n++] = v;
-    while (n > 0) {
-        fg_value *at = todo[--n];
+    fg_todo todo = {0};
+    FG_DO(fg_todo_push(t, &todo, v));
+    while (todo.n > 0) {
+        fg_value *at = todo.items[--todo.n];
         if (at->kind == FG_V_CONST)
             continue;
         if (at->kind != FG_V_SCALAR)
@@ -156,17 +153,8 @@ fg_flow fg_concrete(fg_trace *t, fg_value *v)
         FG_DO(concrete_one(t, at));
         if (at->node != FG_NODE_NONE)
             continue;
-        for (int32_t i = 0; i < at->n; i++) {
-            if (n == cap) {
-                fg_value **more = fg_arena_alloc(&t->arena, 2 * cap * sizeof *more);
-                if (more == NULL)
-                    return fg_nomem();
-                memcpy(more, todo, cap * sizeof *todo);
-                todo = more;
-                cap *= 2;
-            }
-            todo[n++] = at->items[i];
-        }
+        for (int32_t i = 0; i < at->n; i++)
+            FG_DO(fg_todo_push(t, &todo, at->items[i]));
     }
     return FG_FLOW_OK;
 }

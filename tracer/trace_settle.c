@@ -148,33 +148,21 @@ static fg_flow standin_now(fg_trace *t, fg_value *v)
 
 fg_flow fg_tensor_standin(fg_trace *t, fg_value *v, PyObject **out)
 {
-    size_t cap = 64, n = 0;
-    fg_value **todo = fg_arena_alloc(&t->arena, cap * sizeof *todo);
-    if (todo == NULL)
-        return fg_nomem();
-    todo[n++] = v;
-    while (n > 0) {
-        fg_value *at = todo[n - 1];
+    fg_todo todo = {0};
+    FG_DO(fg_todo_push(t, &todo, v));
+    while (todo.n > 0) {
+        fg_value *at = todo.items[todo.n - 1];
         if (at->standin != NULL) {
-            n--;
+            todo.n--;
             continue;
         }
-        size_t before = n;
+        size_t before = todo.n;
         for (int32_t i = 0; at->step >= 0 && i < at->n; i++)
-            if (at->items[i]->kind == FG_V_TENSOR && at->items[i]->standin == NULL && at->items[i] != at) {
-                if (n == cap) {
-                    fg_value **more = fg_arena_alloc(&t->arena, 2 * cap * sizeof *more);
-                    if (more == NULL)
-                        return fg_nomem();
-                    memcpy(more, todo, cap * sizeof *todo);
-                    todo = more;
-                    cap *= 2;
-                }
-                todo[n++] = at->items[i];
-            }
-        if (n == before) {
+            if (at->items[i]->kind == FG_V_TENSOR && at->items[i]->standin == NULL && at->items[i] != at)
+                FG_DO(fg_todo_push(t, &todo, at->items[i]));
+        if (todo.n == before) {
             FG_DO(standin_now(t, at));
-            n--;
+            todo.n--;
         }
     }
     *out = v->standin;

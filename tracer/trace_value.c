@@ -91,6 +91,22 @@ fg_flow fg_push(fg_trace *t, fg_value ***items, int32_t *n, int32_t *cap, fg_val
     return FG_FLOW_OK;
 }
 
+fg_flow fg_todo_push(fg_trace *t, fg_todo *todo, fg_value *v)
+{
+    if (todo->n == todo->cap) {
+        size_t wanted = todo->cap ? 2 * todo->cap : 64;
+        fg_value **more = fg_arena_alloc(&t->arena, wanted * sizeof *more);
+        if (more == NULL)
+            return fg_nomem();
+        if (todo->n)
+            memcpy(more, todo->items, todo->n * sizeof *more);
+        todo->items = more;
+        todo->cap = wanted;
+    }
+    todo->items[todo->n++] = v;
+    return FG_FLOW_OK;
+}
+
 fg_vitem *fg_map_find(const fg_vmap *map, PyObject *key, Py_hash_t hash)
 {
     for (int32_t i = 0; i < map->n; i++)

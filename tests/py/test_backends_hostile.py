@@ -47,9 +47,8 @@ class Unprintable(Exception):
         raise ValueError("no text")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("error", [ValueError, MemoryError, RecursionError, StopIteration, StopAsyncIteration, AssertionError, Warning, Unprintable])
-def test_an_exception_of_a_backend_is_the_cause(error, kind):
+def fails_twice(error, kind):
+    """A backend that raises at its first two calls, and the list that grows by one at each."""
     asked = []
 
     def backend(graph, inputs):
@@ -58,6 +57,13 @@ def test_an_exception_of_a_backend_is_the_cause(error, kind):
             raise error("from the backend")
         return graph if kind == "numpy" else graph.forward
 
+    return backend, asked
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("error", [ValueError, MemoryError, RecursionError, StopIteration, StopAsyncIteration, AssertionError, Warning, Unprintable])
+def test_an_exception_of_a_backend_is_the_cause(error, kind):
+    backend, asked = fails_twice(error, kind)
     gate = framegate.compile(body, backend=backend)
     for i in range(2):
         with pytest.raises(BackendCompilerFailed) as e:
@@ -71,14 +77,7 @@ def test_an_exception_of_a_backend_is_the_cause(error, kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError, BaseException])
 def test_what_is_no_exception_leaves_as_it_is(error, kind):
-    asked = []
-
-    def backend(graph, inputs):
-        asked.append(1)
-        if len(asked) < 3:
-            raise error("from the backend")
-        return graph if kind == "numpy" else graph.forward
-
+    backend, _ = fails_twice(error, kind)
     gate = framegate.compile(body, backend=backend)
     for i in range(2):
         with pytest.raises(error) as e:
