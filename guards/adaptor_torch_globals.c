@@ -1,22 +1,28 @@
 /* Reading torch's global switches.
  *
- * Only functions that cannot throw are called, since an exception that crosses a C frame ends the process:
+ * Most are bytes: of the object at::globalContext() gives, whose place the getter's code names (adaptor_torch_fields.h), or exported statics. Together with
+ * the precisions (adaptor_torch_precision.h) these are compared with what they were when they were last put together to bits. Where a place was not found,
+ * the getters are asked each time. Only functions that cannot throw are called, since an exception that crosses a C frame ends the process:
  *     at::globalContext                     gives the address of a static object
  *     the getters of SWITCHES               member functions of it that return one bool field each
  *     at::Context::float32Precision         a look-up in a table that the constructor fills; it throws for pairs that are not in it, and only pairs
  *                                           that are in it are passed
- *     at::get_num_threads                   asks OpenMP
- *     at::autocast::is_autocast_cache_enabled          reads a thread-local
+ *     at::get_num_threads, omp_get_max_threads         ask OpenMP; the second alone once the first has set the thread up
+ *     at::autocast::is_autocast_cache_enabled          reads a thread-local; its place is found once for each thread
  *     SavedTensorDefaultHooks::get_tls_state           gives the address of a thread-local (a stack of hooks), asked once for each thread
  * A switch whose getter this torch does not have, or that only CUDA asks in a torch without it, is left out; without one of the others nothing
  * is read.
  *
  * The stack of hooks is a deque: it is empty where two of its words are equal. Which two is found by pushing hooks and popping them on the set-up
  * thread, whose stack is its own.
+ *
+ * The level of forward differentiation is a variable of a Python module. It is looked up again when the module's dict has changed.
  */
 #include "guards/adaptor_torch_globals.h"
 #include "guards/adaptor_torch.h"
+#include "guards/adaptor_torch_fields.h"
 #include "guards/adaptor_torch_precision.h"
+#include "runtime/cpython/frame.h"
 #include <dlfcn.h>
 #include <string.h>
 
@@ -40,27 +46,60 @@
  * the last; the second is the convolutions of cuDNN. */
 #define PRECISIONS(X) X(0, 2, 3) X(1, 1, 1) X(1, 1, 3)
 
+/* X(text, symbol): exported bytes */
+#define STATICS(X)                                                      \
+    X("anomaly detection", "_ZN5torch8autograd11AnomalyMode8_enabledE") \
+    X("anomaly detection of NaN", "_ZN5torch8autograd11AnomalyMode10_check_nanE")
+
 typedef bool (*get_switch)(const void *context);
 static get_switch getters[] = {
 #define X(TEXT, CUDA, SYMBOL) NULL,
     SWITCHES(X)
 #undef X
 };
+static const volatile uint8_t *statics[] = {
+#define X(TEXT, SYMBOL) NULL,
+    STATICS(X)
+#undef X
+};
 #define N_SWITCHES (sizeof getters / sizeof *getters)
+#define N_STATICS (sizeof statics / sizeof *statics)
 #define PRECISION_BITS 4
-enum { BIT_LOADED = N_SWITCHES, BIT_CACHE, BIT_PRECISION };
+enum { BIT_STATICS = N_SWITCHES, BIT_LOADED = BIT_STATICS + N_STATICS, BIT_CACHE, BIT_PRECISION };
 _Static_assert(BIT_PRECISION + FG_TORCH_PRECISIONS * PRECISION_BITS < 63, "all of it fits a word");
 
 static const void *context;
 static int32_t (*precision)(const void *context, int32_t backend, int32_t operation);
-static int32_t (*num_threads)(void);
+static int32_t (*num_threads)(void), (*max_threads)(void);
 static bool (*cache_enabled)(void);
 static const char *(*hooks_state)(void);
-static _Thread_local const char *thread_hooks __attribute__((tls_model("initial-exec"))); /* hooks_state() of this thread */
-static const int32_t *precisions[FG_TORCH_PRECISIONS];                                    /* where torch keeps them, if that was found */
+/* Of this thread. */
+static _Thread_local struct {
+    const char *hooks;                /* hooks_state(); NULL: this thread has not asked yet */
+    const volatile uint8_t *cache_on; /* what cache_enabled() reads; NULL: ask it */
+} thread __attribute__((tls_model("initial-exec")));
+static int cache_found;
+static const int32_t *precisions[FG_TORCH_PRECISIONS]; /* where torch keeps them, if that was found */
 static int precisions_found;
 static uint16_t hooks_begin, hooks_end; /* offsets of the two words */
 static int usable, has_cuda;
+
+/* Everything that belongs to the process, as it was when `bits` was put together. */
+static struct {
+    int n_words, n_values; /* n_words 0: not all places are known, or nothing was read yet */
+    struct {
+        const volatile uint64_t *at; /* aligned */
+        uint64_t mask, seen;
+    } words[N_SWITCHES + N_STATICS];
+    struct {
+        const volatile int32_t *at;
+        int32_t seen;
+    } values[FG_TORCH_PRECISIONS];
+    uint64_t bits;
+} memo;
+
+static PyObject *level_dict, *level_key; /* owned; NULL: this torch keeps the level elsewhere */
+static uint64_t level_version;           /* of level_dict when there was no level; 0: never seen so */
 
 const char *fg_torch_globals_name(int64_t bits)
 {
@@ -68,7 +107,10 @@ const char *fg_torch_globals_name(int64_t bits)
 #define X(TEXT, CUDA, SYMBOL) TEXT,
         SWITCHES(X)
 #undef X
-            "torch",
+#define X(TEXT, SYMBOL) TEXT,
+            STATICS(X)
+#undef X
+                "torch",
         "autocast cache",
     };
     unsigned bit = (unsigned)__builtin_ctzll((uint64_t)bits);
@@ -100,31 +142,98 @@ static uint64_t precision_bits(void)
     return bits;
 }
 
+/* 1 if the memo's bits are still those of the process. */
+static inline int memo_holds(void)
+{
+    uint64_t changed = 0;
+    for (int i = 0; i < memo.n_words; i++)
+        changed |= (*memo.words[i].at & memo.words[i].mask) ^ memo.words[i].seen;
+    for (int i = 0; i < memo.n_values; i++)
+        changed |= (uint32_t)(*memo.values[i].at ^ memo.values[i].seen);
+    return changed == 0 && memo.n_words > 0;
+}
+
+static __attribute__((cold, noinline)) uint64_t memo_renew(void)
+{
+    uint64_t bits = UINT64_C(1) << BIT_LOADED;
+    for (int i = 0; i < memo.n_words; i++)
+        memo.words[i].seen = *memo.words[i].at & memo.words[i].mask;
+    for (int i = 0; i < memo.n_values; i++)
+        memo.values[i].seen = *memo.values[i].at;
+    for (size_t i = 0; i < N_SWITCHES; i++)
+        bits |= getters[i] != NULL ? (uint64_t)getters[i](context) << i : 0;
+    for (size_t i = 0; i < N_STATICS; i++)
+        bits |= statics[i] != NULL ? (uint64_t)(*statics[i] != 0) << (BIT_STATICS + i) : 0;
+    return memo.bits = bits | precision_bits() << BIT_PRECISION;
+}
+
+/* Whether the level of forward differentiation is the ordinary one; may not set an exception. */
+static __attribute__((cold, noinline)) int level_look(void)
+{
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *level = PyDict_GetItemWithError(level_dict, level_key); /* borrowed */
+    int none = level != NULL && PyLong_CheckExact(level) && PyLong_AsLong(level) == -1;
+    PyErr_Restore(type, value, trace);
+    level_version = none ? fg_dict_version(level_dict) : 0;
+    return none;
+}
+
+static __attribute__((cold, noinline)) int thread_begin(void)
+{
+    if (!usable && (!fg_torch_setup() || !usable))
+        return 0;
+    (void)num_threads(); /* sets OpenMP up on this thread */
+    thread.hooks = hooks_state();
+    thread.cache_on = cache_found ? fg_torch_thread_field_of((const void *)cache_enabled) : NULL;
+    return 1;
+}
+
+static int torch_is_loaded(void)
+{
+    PyObject *loaded = PySys_GetObject("modules"); /* borrowed from the interpreter */
+    return loaded != NULL && PyDict_Check(loaded) && PyDict_GetItemString(loaded, "torch") != NULL;
+}
+
 int fg_torch_globals_read(fg_torch_globals *globals)
 {
     *globals = (fg_torch_globals){0};
-    if (!usable) {
-        PyObject *loaded = PySys_GetObject("modules"); /* borrowed from the interpreter */
-        if (loaded == NULL || !PyDict_Check(loaded) || PyDict_GetItemString(loaded, "torch") == NULL)
+    if (thread.hooks == NULL) {
+        if (!usable && !torch_is_loaded())
             return 1;
-        if (!fg_torch_setup() || !usable)
+        if (!thread_begin())
             return 0;
     }
-    if (thread_hooks == NULL)
-        thread_hooks = hooks_state();
-    const char *hooks = thread_hooks;
-    if (word_at(hooks + hooks_begin) != word_at(hooks + hooks_end))
+    if (word_at(thread.hooks + hooks_begin) != word_at(thread.hooks + hooks_end))
         return 0;
-    uint64_t bits = UINT64_C(1) << BIT_LOADED | (uint64_t)cache_enabled() << BIT_CACHE;
-    for (size_t i = 0; i < N_SWITCHES; i++)
-        bits |= getters[i] != NULL ? (uint64_t)getters[i](context) << i : 0;
-    bits |= precision_bits() << BIT_PRECISION;
+    if (level_dict != NULL && fg_dict_version(level_dict) != level_version && !level_look())
+        return 0;
+    uint64_t bits = memo_holds() ? memo.bits : memo_renew();
+    bits |= (uint64_t)(thread.cache_on != NULL ? *thread.cache_on != 0 : cache_enabled()) << BIT_CACHE;
     globals->bits = (int64_t)bits;
-    globals->threads = num_threads();
+    globals->threads = max_threads();
     return 1;
 }
 
 #define HOOKS_WINDOW 80 /* a deque */
+
+/* 1 if the byte follows the getter; the set-up thread's is its own. */
+static int cache_find(void)
+{
+    const volatile uint8_t *at = fg_torch_thread_field_of((const void *)cache_enabled);
+    bool was = cache_enabled();
+    if (at == NULL || *at != was)
+        return 0;
+    int follows = 1;
+    for (int turn = 0; turn < 2; turn++) {
+        bool want = turn == 0 ? !was : was;
+        PyObject *done = PyObject_CallMethod(fg_torch_py.torch, "set_autocast_cache_enabled", "O", want ? Py_True : Py_False);
+        follows = follows && done != NULL && cache_enabled() == want && *at == want;
+        Py_XDECREF(done);
+    }
+    PyErr_Clear();
+    return follows;
+}
 
 /* Which word of the stack's record moves when a hook is pushed, and which stays where that one was. */
 static fg_status hooks_find(void)
@@ -168,6 +277,64 @@ done:
     return st;
 }
 
+/* Where all that the memo compares lies; without a place of each it stays empty. */
+static void memo_find(void)
+{
+    const volatile uint8_t *places[N_SWITCHES + N_STATICS];
+    int n = 0;
+
+    for (size_t i = 0; i < N_SWITCHES; i++) {
+        if (getters[i] == NULL)
+            continue;
+        places[n] = fg_torch_field_of((const void *)getters[i], context);
+        if (places[n] == NULL || *places[n] != (uint8_t)getters[i](context))
+            return;
+        n++;
+    }
+    for (size_t i = 0; i < N_STATICS; i++)
+        if (statics[i] != NULL)
+            places[n++] = statics[i];
+    if (!precisions_found && precision != NULL)
+        return;
+    for (int i = 0; i < n; i++) {
+        uintptr_t at = (uintptr_t)places[i] & ~(uintptr_t)7;
+        int word = 0;
+        while (word < memo.n_words && (uintptr_t)memo.words[word].at != at)
+            word++;
+        memo.n_words += word == memo.n_words;
+        memo.words[word].at = (const volatile uint64_t *)at;
+        memo.words[word].mask |= UINT64_C(255) << 8 * ((uintptr_t)places[i] & 7);
+    }
+    for (; precisions_found && memo.n_values < FG_TORCH_PRECISIONS; memo.n_values++)
+        memo.values[memo.n_values].at = precisions[memo.n_values];
+}
+
+/* The short question after the number of threads, if it has the same answer; the set-up thread's number is its own. */
+static int32_t (*threads_find(void *library))(void)
+{
+    int32_t (*get)(void) = (int32_t(*)(void))dlsym(library, "omp_get_max_threads");
+    void (*set)(int32_t) = (void (*)(int32_t))dlsym(library, "omp_set_num_threads");
+    int32_t now = num_threads();
+    if (get == NULL || set == NULL)
+        return num_threads;
+    set(now + 3);
+    int same = num_threads() == now + 3 && get() == now + 3;
+    set(now);
+    return same && num_threads() == now && get() == now ? get : num_threads;
+}
+
+static void level_find(void)
+{
+    PyObject *name = PyUnicode_FromString("torch.autograd.forward_ad"), *module = name != NULL ? PyImport_GetModule(name) : NULL;
+    level_key = PyUnicode_InternFromString("_current_level");
+    if (module != NULL && PyModule_Check(module) && level_key != NULL &&
+        PyDict_GetItemWithError(PyModule_GetDict(module), level_key) != NULL)
+        level_dict = Py_NewRef(PyModule_GetDict(module));
+    Py_XDECREF(name);
+    Py_XDECREF(module);
+    PyErr_Clear();
+}
+
 fg_status fg_torch_globals_find(void)
 {
     static const struct {
@@ -176,6 +343,11 @@ fg_status fg_torch_globals_find(void)
     } symbols[] = {
 #define X(TEXT, CUDA, SYMBOL) {SYMBOL, CUDA},
         SWITCHES(X)
+#undef X
+    };
+    static const char *const static_symbols[] = {
+#define X(TEXT, SYMBOL) SYMBOL,
+        STATICS(X)
 #undef X
     };
     void *cpu = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_LAZY);
@@ -195,8 +367,14 @@ fg_status fg_torch_globals_find(void)
         getters[i] = symbols[i].cuda && !has_cuda ? NULL : (get_switch)dlsym(cpu, symbols[i].name);
     if (global_context == NULL || num_threads == NULL || cache_enabled == NULL || hooks_state == NULL || hooks_find() != FG_OK)
         return FG_ERR_UNSUPPORTED;
+    for (size_t i = 0; i < N_STATICS; i++)
+        statics[i] = dlsym(cpu, static_symbols[i]);
     context = global_context();
     precisions_found = fg_torch_precision_find(context, precisions);
+    max_threads = threads_find(cpu);
+    cache_found = cache_find();
+    level_find();
+    memo_find();
     usable = 1;
     return FG_OK;
 }

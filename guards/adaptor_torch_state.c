@@ -1,5 +1,6 @@
 #include "guards/adaptor_torch_state.h"
 #include "guards/adaptor_torch.h"
+#include "guards/adaptor_torch_fields.h"
 #include <dlfcn.h>
 #include <stdlib.h>
 
@@ -15,7 +16,7 @@
  * Only functions that cannot throw are called from C, since an exception that crosses a C frame ends the process. The list, with the reason:
  *     AutogradState::get_tls_state            gives the address of a thread-local
  *     PythonTorchFunctionTLS::get_state       gives the address of a thread-local
- *     get_default_dtype_as_scalartype         reads one global
+ *     get_default_dtype_as_scalartype         reads one global; its code names the place (adaptor_torch_fields.h)
  *     autocast::get_autocast_dtype            only for CPU and CUDA: reads one entry of a thread-local array; it throws for unlisted device
  *                                             types, which are never passed
  * Adding one needs such a reason. If anything does not follow, all state is read through Python's getters instead.
@@ -165,7 +166,7 @@ static void read_raw(const fg_torch_thread *t, fg_torch_state *s)
     s->autograd = *t->autograd;
     s->function_mode_depth = (uint8_t)(depth > 255 ? 255 : depth);
     s->function_disabled = (uint8_t)t->function[fg_torch_state_at.disabled];
-    s->default_dtype = fg_torch_state_at.default_dtype();
+    s->default_dtype = fg_torch_default_dtype();
 }
 
 static int thread_fill(fg_torch_thread *t)
@@ -388,6 +389,9 @@ static fg_status find_raw(const fg_torch_state *py_base)
     if (autograd_state == NULL || function_state == NULL || autocast_dtype == NULL || fg_torch_state_at.default_dtype == NULL ||
         !find_autograd() || !find_function_record() || !thread_fill(&thread))
         return FG_ERR_UNSUPPORTED;
+    fg_torch_state_at.default_dtype_at = fg_torch_field_of((const void *)fg_torch_state_at.default_dtype, NULL);
+    if (fg_torch_default_dtype() != fg_torch_state_at.default_dtype())
+        fg_torch_state_at.default_dtype_at = NULL;
     memset(&base, 0, sizeof base);
     read_raw(&thread, &base);
     if (!ways_agree(&thread, &base, py_base))

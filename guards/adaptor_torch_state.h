@@ -1,6 +1,6 @@
 /* Purpose:   torch's thread-local and global state, read fast enough for every call.
  * Model:     pointers into torch's thread-local objects are fetched once per thread and kept in a thread-local of ours; after that the state is
- *            a few loads and one call of a getter. Where calibration failed, Python's getters are asked.
+ *            a few loads. Where calibration failed, Python's getters are asked.
  * Invariants: the state of a thread under something that is not described by the fields (a dispatch mode, a functorch level, a function mode
  *            that is not a default device, autocast on a rare device) cannot be read: the answer is 0, never a wrong state.
  * Threading: the GIL is held; each thread sees its own state.
@@ -21,12 +21,18 @@ typedef struct fg_torch_thread {
 extern __attribute__((visibility("hidden"), tls_model("initial-exec"))) _Thread_local fg_torch_thread fg_torch_thread_now;
 
 typedef struct fg_torch_state_where {
+    const volatile uint8_t *default_dtype_at; /* the byte that the getter reads; NULL: ask it */
     int8_t (*default_dtype)(void);
     uint64_t keys_included, keys_excluded;   /* the words of an ordinary thread */
     uint64_t quick_included, quick_excluded; /* bits that may differ from those without asking anything else */
     uint16_t modes, disabled;                /* offsets in the function record: {begin, end} of the stack; the switch */
 } fg_torch_state_where;
 extern __attribute__((visibility("hidden"))) fg_torch_state_where fg_torch_state_at;
+
+static inline int8_t fg_torch_default_dtype(void)
+{
+    return fg_torch_state_at.default_dtype_at != NULL ? (int8_t)*fg_torch_state_at.default_dtype_at : fg_torch_state_at.default_dtype();
+}
 
 /* The rare cases: first call on a thread, modes, autocast, torch not seen yet. */
 __attribute__((visibility("hidden"))) int fg_torch_state_read_slow(fg_torch_state *state);
@@ -50,7 +56,7 @@ static inline int fg_torch_state_read_inline(fg_torch_state *state)
     state->autograd = *thread->autograd;
     state->function_mode_depth = 0;
     state->function_disabled = (uint8_t)thread->function[at->disabled];
-    state->default_dtype = at->default_dtype();
+    state->default_dtype = fg_torch_default_dtype();
     state->autocast_dtype[0] = state->autocast_dtype[1] = -1;
     state->present = 1;
     state->reserved = 0;
@@ -71,8 +77,9 @@ static inline int fg_torch_state_matches(const fg_torch_state *want)
               (stack[0] ^ stack[1])))
             return !((keys[0] ^ want->keys_included) | (keys[1] ^ want->keys_excluded) | (want->default_device ^ -1) |
                      (*thread->autograd ^ want->autograd) | want->function_mode_depth |
-                     ((uint8_t)thread->function[at->disabled] ^ want->function_disabled) | (at->default_dtype() ^ want->default_dtype) |
-                     (want->autocast_dtype[0] ^ -1) | (want->autocast_dtype[1] ^ -1) | (want->present ^ 1));
+                     ((uint8_t)thread->function[at->disabled] ^ want->function_disabled) |
+                     (fg_torch_default_dtype() ^ want->default_dtype) | (want->autocast_dtype[0] ^ -1) | (want->autocast_dtype[1] ^ -1) |
+                     (want->present ^ 1));
     }
     fg_torch_state now;
     return fg_torch_state_read_slow(&now) && memcmp(&now, want, sizeof now) == 0;

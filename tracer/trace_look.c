@@ -484,33 +484,14 @@ static fg_flow distinct_group(fg_trace *t, int32_t from, fg_node *nodes)
     return FG_FLOW_OK;
 }
 
-/* What operations ask when they run, and a compiler when it compiles: torch's switches, and the level of forward differentiation, which its code
- * does not know. */
+/* What operations ask when they run, and a compiler when it compiles: torch's switches, and that there is no level of forward differentiation, which
+ * its code does not know. */
 static fg_flow compilers_state(fg_trace *t)
 {
     fg_torch_globals globals;
-    if (fg_torch_globals_read(&globals) == 1)
-        FG_DO(add_guard(t, FG_GUARD_TORCH_GLOBALS, FG_NODE_NONE, (fg_guard_arg){.lo = globals.bits, .hi = globals.threads}));
-    PyObject *name = fg_own(t, PyUnicode_InternFromString("torch.autograd.forward_ad"));
-    PyObject *key = fg_own(t, PyUnicode_InternFromString("_current_level")), *none = fg_own(t, PyLong_FromLong(-1)), *level;
-    if (name == NULL || key == NULL || none == NULL)
-        return fg_nomem();
-    PyObject *module = PyImport_GetModule(name);
-    if (module == NULL)
-        return PyErr_Occurred() ? fg_break_on_error(t, FG_BREAK_TORCH_STATE, "forward differentiation") : FG_FLOW_OK;
-    if ((module = fg_own(t, module)) == NULL)
-        return fg_nomem();
-    if (!PyModule_Check(module))
-        return FG_FLOW_OK;
-    if ((level = PyDict_GetItemWithError(PyModule_GetDict(module), key)) == NULL)
-        return FG_FLOW_OK; /* a torch that keeps it elsewhere */
-    if (!PyLong_CheckExact(level) || PyLong_AsLong(level) != -1)
-        return fg_break(t, FG_BREAK_TORCH_STATE, "forward differentiation");
-    fg_node node;
-    FG_DO(fg_source(t, FG_ACC_CONST, FG_NODE_NONE, module, 0, &node));
-    FG_DO(fg_source(t, FG_ACC_MODULE_DICT, node, NULL, 0, &node));
-    FG_DO(fg_source(t, FG_ACC_DICT_ITEM, node, key, 0, &node));
-    return fg_guard(t, FG_GUARD_CONST, node, none, 0, 0);
+    if (fg_torch_globals_read(&globals) != 1)
+        return fg_break(t, FG_BREAK_TORCH_STATE, "forward differentiation, hooks for saved tensors, or switches that cannot be read");
+    return add_guard(t, FG_GUARD_TORCH_GLOBALS, FG_NODE_NONE, (fg_guard_arg){.lo = globals.bits, .hi = globals.threads});
 }
 
 /* What was kept apart above is so in each call: written dicts from all objects, written objects from all dicts. */

@@ -30,6 +30,8 @@ GLOBALS = {
     "deterministic oneDNN": (torch._C._get_mkldnn_deterministic, torch._C._set_mkldnn_deterministic, (False, True)),
     "flash attention": (torch.backends.cuda.flash_sdp_enabled, torch.backends.cuda.enable_flash_sdp, (True, False)),
     "plain attention": (torch.backends.cuda.math_sdp_enabled, torch.backends.cuda.enable_math_sdp, (True, False)),
+    "anomaly": (torch.is_anomaly_enabled, lambda on: torch.autograd.set_detect_anomaly(on, check_nan=False), (False, True)),
+    "anomaly of NaN": (torch.is_anomaly_check_nan_enabled, lambda on: torch.autograd.set_detect_anomaly(True, check_nan=on), (False, True)),
     "autocast cache": (torch.is_autocast_cache_enabled, torch.set_autocast_cache_enabled, (True, False)),
     "default dtype": (torch.get_default_dtype, torch.set_default_dtype, (torch.float32, torch.float64)),
 }
@@ -43,7 +45,7 @@ CONTEXTS = {
 
 @pytest.fixture(autouse=True)
 def as_it_was():
-    old = {name: get() for name, (get, _, _) in GLOBALS.items() if name != "warn only"}
+    old = {name: get() for name, (get, _, _) in GLOBALS.items() if name not in ("warn only", "anomaly of NaN")}
     yield
     for name, value in old.items():
         GLOBALS[name][1](value)
