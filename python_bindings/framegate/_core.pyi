@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import CodeType
 from typing import Any, Self, final
 
+from typing_extensions import disjoint_base
+
 __version__: str
 
 # --- graphs ---
 
-@final
 @final
 class Node:
     @property
@@ -40,7 +41,6 @@ class Node:
     @property
     def byte_offset(self) -> int: ...
 
-@final
 @final
 class Graph:
     name: str
@@ -79,13 +79,11 @@ def module_call_arm(cls: type, plain_call: Callable[..., Any] | None, global_hoo
 # --- gates and entries ---
 
 @final
-@final
 class Gate:
     @property
     def __wrapped__(self) -> Callable[..., Any]: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
-@final
 @final
 class Entry:
     @property
@@ -126,6 +124,7 @@ def entries(gate: Gate, /) -> list[Entry]: ...
 
 # --- guards ---
 
+@disjoint_base
 class Guards:
     def __new__(cls, source: Entry | Guards, function: Callable[..., Any], /) -> Self: ...
     def __len__(self) -> int: ...
