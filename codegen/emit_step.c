@@ -1,6 +1,7 @@
 /* Steps to instructions: operands, one case per step, temporaries. */
 #include "codegen/emit_private.h"
 
+#include "codegen/foreign_step.h"
 #include "codegen/steady_call.h"
 #include <string.h>
 
@@ -189,7 +190,8 @@ fail:
     return st;
 }
 
-/* A step stands at the line that the user wrote it on: warnings name it. For a function inlined from another file that is the line of the call. */
+/* A step stands at the line that the user wrote it on: warnings name it. For a function inlined from another file that is the line of the call, and what may
+ * warn runs in a frame of its own. */
 static fg_status place(fg_emit_state *e, int32_t step)
 {
     const fg_ir *ir = e->ir;
@@ -229,11 +231,36 @@ fail:
     return st;
 }
 
+/* A step of another file; without a look for signals where plain Python would not look, or may not. */
+static fg_status emit_foreign(fg_emit_state *e, int32_t at, bool is_steady)
+{
+    fg_status st;
+    const fg_step *s = &e->ir->steps[at];
+    PyObject *step = fg_emit_own(e, fg_foreign_step(e->ir, s));
+    if (step == NULL)
+        return FG_ERR_PYTHON;
+    FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, step));
+    FG_TRY(fg_emit_load(e, s->globals));
+    FG_TRY(load_all(e, s->args, s->n_args));
+    FG_TRY(place(e, at));
+    if (is_steady) {
+        FG_TRY(fg_emit_op(e, FG_OP_BUILD_TUPLE, s->n_args + 1, NULL));
+        FG_TRY(fg_emit_op(e, FG_OP_BINARY_SUBSCR, 0, NULL));
+    } else {
+        FG_TRY(fg_emit_op(e, FG_OP_CALL, s->n_args + 1, NULL));
+    }
+    return s->n_results == 0 ? fg_emit_op(e, FG_OP_POP_TOP, 0, NULL) : FG_OK;
+fail:
+    return st;
+}
+
 fg_status fg_emit_one_step(fg_emit_state *e, int32_t at)
 {
     fg_status st;
     const fg_step *s = &e->ir->steps[at];
     bool is_steady = s->caught < 0 || (s->flags & FG_SF_AMBIENT); /* no handler leaves a state before it is seen to be entered */
+    if (s->globals != FG_REG_NONE)
+        return emit_foreign(e, at, (s->flags & FG_SF_COVERED) && is_steady);
     if ((s->flags & FG_SF_COVERED) && is_steady && (s->op == FG_STEP_CALL || s->op == FG_STEP_CALL_METHOD || s->op == FG_STEP_GRAPH))
         return emit_steady_call(e, at);
     if (s->op != FG_STEP_MAKE_FUNCTION && s->op != FG_STEP_CALL_METHOD && s->op != FG_STEP_GRAPH)
@@ -297,6 +324,7 @@ fg_status fg_emit_steps(fg_emit_state *e)
             FG_TRY(store_result(e, s->result + k));
         e->handler = -1;
         FG_TRY(free_used(e, s->args, s->n_args, i));
+        FG_TRY(free_used(e, &s->globals, 1, i));
         if (e->ir->n_catches > 0)
             FG_TRY(free_caught(e, i, i));
     }

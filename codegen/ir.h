@@ -62,6 +62,8 @@ typedef struct fg_step {
     int32_t caught;  /* index of the fg_ir_catch that takes what it raises, -1 */
     int32_t context; /* index of the fg_ir_context of what it raises, -1 */
     int32_t restore; /* index of the fg_ir_restore that is done before what it raises goes on, -1 */
+    fg_reg
+        globals; /* of the function that it stands in, where a warning would name another file than the root's (foreign_step.h); FG_REG_NONE */
     const void *row; /* fg_op_row of a graph step */
     const fg_ambient *ambient;
 } fg_step;

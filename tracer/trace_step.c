@@ -1,4 +1,5 @@
 /* From values to steps: where a value is at run time, and what has to happen there. */
+#include "codegen/foreign_step.h"
 #include "runtime/cpython/frame.h"
 #include "tracer/trace_python.h"
 
@@ -47,10 +48,26 @@ static bool is_harmless(fg_step_op op, int flags)
     }
 }
 
+/* The globals of the function that the user wrote the step in, where it was inlined from another file and the step may warn: a warning names both. */
+static fg_flow foreign_globals(fg_trace *t, fg_step_op op, int flags, fg_reg *reg)
+{
+    *reg = FG_REG_NONE;
+    if ((t->opaque && (flags & FG_SF_GRAPH)) || t->frame == t->root || !(flags & (FG_SF_GRAPH | FG_SF_RAISES)) || !fg_is_foreign_kind(op))
+        return FG_FLOW_OK;
+    fg_tframe *f = t->frame;
+    while (f->hidden && f->parent != NULL)
+        f = f->parent;
+    if (f == t->root || (f->icode->code->co_filename == t->root->icode->code->co_filename && f->globals->real == t->root->globals->real))
+        return FG_FLOW_OK;
+    return fg_materialise(t, f->globals, reg);
+}
+
 fg_flow fg_emit_many(fg_trace *t, fg_step_op op, int flags, int arg, PyObject *name, PyObject *kwnames, const fg_reg *args, int32_t n,
                      int32_t n_results, fg_reg *first)
 {
     int32_t caught = -1, context = -1, restore = -1;
+    fg_reg globals;
+    FG_DO(foreign_globals(t, op, flags, &globals));
     if (!is_harmless(op, flags)) {
         FG_DO(fg_catch_here(t, &caught));
         FG_DO(fg_context_here(t, &context));
@@ -70,6 +87,7 @@ fg_flow fg_emit_many(fg_trace *t, fg_step_op op, int flags, int arg, PyObject *n
     step->caught = caught;
     step->context = context;
     step->restore = restore;
+    step->globals = globals;
     step->ambient = t->ambient;
     if (first)
         *first = step->result;

@@ -12,6 +12,7 @@
 
 #include "runtime/base/alloc.h"
 #include "runtime/cpython/bytecode_raw.h"
+#include "runtime/cpython/operators.h"
 #include <frameobject.h>
 #include <internal/pycore_frame.h>
 #include <internal/pycore_pystate.h>
@@ -111,45 +112,6 @@ fg_status fg_straight_plan(PyCodeObject *code, fg_straight **out)
 }
 
 /* ---- instructions ---- */
-
-static PyObject *power(PyObject *a, PyObject *b)
-{
-    return PyNumber_Power(a, b, Py_None);
-}
-
-static PyObject *power_in_place(PyObject *a, PyObject *b)
-{
-    return PyNumber_InPlacePower(a, b, Py_None);
-}
-
-static const binaryfunc binary[] = {
-    [NB_ADD] = PyNumber_Add,
-    [NB_AND] = PyNumber_And,
-    [NB_FLOOR_DIVIDE] = PyNumber_FloorDivide,
-    [NB_LSHIFT] = PyNumber_Lshift,
-    [NB_MATRIX_MULTIPLY] = PyNumber_MatrixMultiply,
-    [NB_MULTIPLY] = PyNumber_Multiply,
-    [NB_REMAINDER] = PyNumber_Remainder,
-    [NB_OR] = PyNumber_Or,
-    [NB_POWER] = power,
-    [NB_RSHIFT] = PyNumber_Rshift,
-    [NB_SUBTRACT] = PyNumber_Subtract,
-    [NB_TRUE_DIVIDE] = PyNumber_TrueDivide,
-    [NB_XOR] = PyNumber_Xor,
-    [NB_INPLACE_ADD] = PyNumber_InPlaceAdd,
-    [NB_INPLACE_AND] = PyNumber_InPlaceAnd,
-    [NB_INPLACE_FLOOR_DIVIDE] = PyNumber_InPlaceFloorDivide,
-    [NB_INPLACE_LSHIFT] = PyNumber_InPlaceLshift,
-    [NB_INPLACE_MATRIX_MULTIPLY] = PyNumber_InPlaceMatrixMultiply,
-    [NB_INPLACE_MULTIPLY] = PyNumber_InPlaceMultiply,
-    [NB_INPLACE_REMAINDER] = PyNumber_InPlaceRemainder,
-    [NB_INPLACE_OR] = PyNumber_InPlaceOr,
-    [NB_INPLACE_POWER] = power_in_place,
-    [NB_INPLACE_RSHIFT] = PyNumber_InPlaceRshift,
-    [NB_INPLACE_SUBTRACT] = PyNumber_InPlaceSubtract,
-    [NB_INPLACE_TRUE_DIVIDE] = PyNumber_InPlaceTrueDivide,
-    [NB_INPLACE_XOR] = PyNumber_InPlaceXor,
-};
 
 /* UNPACK_SEQUENCE: n items, the first one on top. The sequence is taken. NULL: an exception is set and nothing was pushed. */
 static PyObject **unpack_iterable(PyObject *seq, int n, PyObject **sp)
@@ -324,7 +286,7 @@ PyObject *fg_straight_run(const fg_straight *plan, PyObject *function, PyObject 
             *sp = Py_NewRef(sp[-arg]);
             sp++;
             continue;
-        case FG_RAW_BINARY_OP: result = binary[arg](sp[-2], sp[-1]); goto took_two;
+        case FG_RAW_BINARY_OP: result = fg_binary_operators[arg](sp[-2], sp[-1]); goto took_two;
         case FG_RAW_COMPARE_OP: result = PyObject_RichCompare(sp[-2], sp[-1], arg); goto took_two;
         case FG_RAW_IS_OP: result = Py_NewRef((sp[-2] == sp[-1]) ^ arg ? Py_True : Py_False); goto took_two;
         case FG_RAW_BINARY_SUBSCR: result = PyObject_GetItem(sp[-2], sp[-1]); goto took_two;
