@@ -32,27 +32,6 @@ static PyObject *all_varnames(fg_emit_state *e)
     return names;
 }
 
-static fg_status emit_return(fg_emit_state *e)
-{
-    fg_status st;
-    const fg_ir *ir = e->ir;
-    if (ir->start_pc >= 0) { /* a segment says how it ended: 0, the value */
-        PyObject *zero = fg_emit_own(e, PyLong_FromLong(0));
-        if (zero == NULL)
-            return FG_ERR_PYTHON;
-        FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, zero));
-        FG_TRY(fg_emit_load(e, ir->exit.value));
-        FG_TRY(fg_emit_op(e, FG_OP_BUILD_TUPLE, 2, NULL));
-    } else {
-        FG_TRY(fg_emit_load(e, ir->exit.value));
-    }
-    e->handler = -1;
-    e->where = &ir->root->instrs[ir->exit.pc];
-    return fg_emit_op(e, FG_OP_RETURN_VALUE, 0, NULL);
-fail:
-    return st;
-}
-
 /* 1 if the register is the value that the resumed frame had in this slot at the start. */
 static bool is_unchanged(const fg_emit_state *e, fg_reg reg, int32_t slot, const int32_t *input_slots)
 {
@@ -60,28 +39,30 @@ static bool is_unchanged(const fg_emit_state *e, fg_reg reg, int32_t slot, const
     return r->kind == FG_REG_INPUT && input_slots != NULL && input_slots[r->index] == slot;
 }
 
-/* A segment that breaks: (instruction + 1, stack top first, slots, values …); a slot ~s is to be unbound. */
-static fg_status emit_segment_exit(fg_emit_state *e)
+static bool is_to_write(const fg_emit_state *e, int32_t slot)
+{
+    const fg_ir *ir = e->ir;
+    fg_reg reg = ir->exit.slots[slot];
+    bool is_free = ((unsigned char *)PyBytes_AS_STRING(ir->root->code->co_localspluskinds))[slot] & 0x80;
+    if (is_free || (reg == FG_REG_NONE ? ir->unbound_at_start[slot] : is_unchanged(e, reg, slot, ir->input_slots)))
+        return false;
+    return ir->exit.is_break || ir->exit.written[slot];
+}
+
+/* The last parts of what a segment gives, a tuple of n and them: numbers of slots, then their values; a slot ~s is to be unbound. */
+static fg_status emit_slots(fg_emit_state *e, int32_t n)
 {
     fg_status st;
     const fg_ir *ir = e->ir;
-    int32_t n_slots = (int32_t)PyTuple_GET_SIZE(ir->root->code->co_localsplusnames), n = 0;
-    PyObject *id = fg_emit_own(e, PyLong_FromLong(ir->exit.pc + 1)), *slots = fg_emit_own(e, PyList_New(0));
-    if (id == NULL || slots == NULL)
+    int32_t n_slots = (int32_t)PyTuple_GET_SIZE(ir->root->code->co_localsplusnames), slots_at = e->n_out;
+    PyObject *slots = fg_emit_own(e, PyList_New(0));
+    if (slots == NULL)
         return FG_ERR_PYTHON;
-    e->where = &ir->root->instrs[ir->exit.pc];
-    FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, id));
-    for (int32_t i = ir->exit.depth - 1; i >= 0; i--)
-        FG_TRY(fg_emit_load(e, ir->exit.stack[i]));
-    FG_TRY(fg_emit_op(e, FG_OP_BUILD_TUPLE, ir->exit.depth, NULL));
-    int32_t slots_at = e->n_out;
     FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, Py_None)); /* replaced below */
+    n++;
     for (int32_t i = 0; i < n_slots; i++) {
         fg_reg reg = ir->exit.slots[i];
-        if (reg != FG_REG_NONE && is_unchanged(e, reg, i, ir->input_slots))
-            continue;
-        bool is_free = ((unsigned char *)PyBytes_AS_STRING(ir->root->code->co_localspluskinds))[i] & 0x80;
-        if (is_free || (reg == FG_REG_NONE && ir->unbound_at_start[i]))
+        if (!is_to_write(e, i))
             continue;
         PyObject *number = PyLong_FromLong(reg == FG_REG_NONE ? ~i : i);
         if (number == NULL || PyList_Append(slots, number) < 0) {
@@ -99,7 +80,49 @@ static fg_status emit_segment_exit(fg_emit_state *e)
     if (tuple == NULL)
         return FG_ERR_PYTHON;
     e->out[slots_at].obj = tuple;
-    FG_TRY(fg_emit_op(e, FG_OP_BUILD_TUPLE, 3 + n, NULL));
+    return fg_emit_op(e, FG_OP_BUILD_TUPLE, n, NULL);
+fail:
+    return st;
+}
+
+static fg_status emit_return(fg_emit_state *e)
+{
+    fg_status st;
+    const fg_ir *ir = e->ir;
+    if (ir->start_pc >= 0) { /* a segment says how it ended: 0, the value */
+        PyObject *zero = fg_emit_own(e, PyLong_FromLong(0));
+        if (zero == NULL)
+            return FG_ERR_PYTHON;
+        FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, zero));
+        FG_TRY(fg_emit_load(e, ir->exit.value));
+        if (ir->exit.written != NULL)
+            FG_TRY(emit_slots(e, 2));
+        else
+            FG_TRY(fg_emit_op(e, FG_OP_BUILD_TUPLE, 2, NULL));
+    } else {
+        FG_TRY(fg_emit_load(e, ir->exit.value));
+    }
+    e->handler = -1;
+    e->where = &ir->root->instrs[ir->exit.pc];
+    return fg_emit_op(e, FG_OP_RETURN_VALUE, 0, NULL);
+fail:
+    return st;
+}
+
+/* A segment that breaks: (instruction + 1, stack top first, slots, values …). */
+static fg_status emit_segment_exit(fg_emit_state *e)
+{
+    fg_status st;
+    const fg_ir *ir = e->ir;
+    PyObject *id = fg_emit_own(e, PyLong_FromLong(ir->exit.pc + 1));
+    if (id == NULL)
+        return FG_ERR_PYTHON;
+    e->where = &ir->root->instrs[ir->exit.pc];
+    FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, id));
+    for (int32_t i = ir->exit.depth - 1; i >= 0; i--)
+        FG_TRY(fg_emit_load(e, ir->exit.stack[i]));
+    FG_TRY(fg_emit_op(e, FG_OP_BUILD_TUPLE, ir->exit.depth, NULL));
+    FG_TRY(emit_slots(e, 2));
     return fg_emit_op(e, FG_OP_RETURN_VALUE, 0, NULL);
 fail:
     return st;

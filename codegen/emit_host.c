@@ -57,7 +57,7 @@ static int32_t kind_of(const PyCodeObject *code, Py_ssize_t i)
     return ((unsigned char *)PyBytes_AS_STRING(code->co_localspluskinds))[i];
 }
 
-enum { KIND_CELL = 0x40, KIND_FREE = 0x80 };
+enum { KIND_LOCAL = 0x20, KIND_CELL = 0x40, KIND_FREE = 0x80 };
 
 fg_status fg_emit_host_locals(fg_emit_state *e)
 {
@@ -284,6 +284,24 @@ fail:
     return st;
 }
 
+/* Before a return: variables end in the order of the user's slots. Here cells stand behind all variables, so where an argument is a cell, what is up to
+ * there ends by hand. */
+static fg_status emit_ends(fg_host *h)
+{
+    fg_emit_state *e = h->e;
+    fg_status st = FG_OK;
+    PyCodeObject *code = h->root->code;
+    Py_ssize_t last = PyTuple_GET_SIZE(code->co_localsplusnames) - 1;
+    while (last >= 0 && kind_of(code, last) != (KIND_LOCAL | KIND_CELL))
+        last--;
+    for (Py_ssize_t i = 0; i <= last; i++) {
+        FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, Py_None));
+        FG_TRY(fg_emit_op(e, FG_OP_STORE_FAST, e->slot_map[i], NULL));
+    }
+fail:
+    return st;
+}
+
 static fg_status emit_dispatch(fg_host *h)
 {
     fg_emit_state *e = h->e;
@@ -335,6 +353,7 @@ static fg_status emit_dispatch(fg_host *h)
     FG_TRY(fg_emit_op(e, FG_OP_POP_TOP, 0, NULL));
     FG_TRY(fg_emit_op(e, FG_OP_RERAISE, 0, NULL));
     e->out[to_return].target = e->n_out;
+    FG_TRY(emit_ends(h));
     FG_TRY(fg_emit_op(e, FG_OP_LOAD_FAST, h->payload_slot, NULL));
     FG_TRY(fg_emit_op(e, FG_OP_RETURN_VALUE, 0, NULL));
     for (int32_t i = 0; i < h->root->n_instrs; i++) {
@@ -452,6 +471,8 @@ static fg_status emit_body(fg_host *h)
             FG_TRY(emit_super(h, i));
             i = fg_icode_group_end(h->root, i);
         } else {
+            if (in->op == FG_OP_RETURN_VALUE)
+                FG_TRY(emit_ends(h));
             FG_TRY(emit_copy(h, in));
         }
         bool wants_stub = h->is_breaker[i];

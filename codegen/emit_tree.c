@@ -21,11 +21,13 @@ static void use(fg_emit_state *e, fg_reg reg, int32_t at)
 static void use_exit(fg_emit_state *e)
 {
     const fg_ir_exit *exit = &e->ir->exit;
+    Py_ssize_t n = PyTuple_GET_SIZE(e->ir->root->code->co_localsplusnames);
     if (!exit->is_break) {
         use(e, exit->value, FG_EXIT_USE);
+        for (Py_ssize_t i = 0; exit->written != NULL && i < n; i++)
+            use(e, exit->slots[i], FG_EXIT_USE);
         return;
     }
-    Py_ssize_t n = PyTuple_GET_SIZE(e->ir->root->code->co_localsplusnames);
     for (Py_ssize_t i = 0; i < n; i++)
         use(e, exit->slots[i], FG_EXIT_USE);
     for (int32_t i = 0; i < exit->depth; i++)

@@ -105,9 +105,10 @@ typedef struct fg_site_ref {
 
 typedef struct fg_ir_exit {
     uint8_t is_break;
-    fg_reg value;  /* return value */
-    int32_t pc;    /* break: the root frame's instruction that runs natively */
-    fg_reg *slots; /* break: one per slot of the root frame's localsplus, FG_REG_NONE: unbound */
+    fg_reg value;     /* return value */
+    uint8_t *written; /* return of a segment: per slot, whether its variable ends with the frame as `slots` has it now; NULL: none does */
+    int32_t pc;       /* break: the root frame's instruction that runs natively */
+    fg_reg *slots;    /* one per slot of the root frame's localsplus, FG_REG_NONE: unbound */
     fg_reg *stack;
     int32_t depth;
 } fg_ir_exit;

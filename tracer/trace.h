@@ -308,7 +308,8 @@ fg_flow fg_drop_contents(fg_trace *t, fg_value *container);       /* all of it *
 fg_flow fg_drop_frame_init(fg_trace *t);
 /* After each instruction of a segment's root frame: what the frame had at the start and has no more. `before`: where the instruction began. */
 fg_flow fg_drop_frame(fg_trace *t, fg_trace_mark before);
-fg_flow fg_drop_guards(fg_trace *t); /* the facts that are known at the end of the trace */
+fg_flow fg_drop_at_return(fg_trace *t); /* sets which variables the frame behind a segment gets to end them */
+fg_flow fg_drop_guards(fg_trace *t);    /* the facts that are known at the end of the trace */
 
 /* --- steps (trace_step.c) */
 fg_flow fg_materialise(fg_trace *t, fg_value *v, fg_reg *reg);

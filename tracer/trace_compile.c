@@ -142,7 +142,8 @@ static fg_flow exit_return(fg_trace *t, fg_value *value)
 {
     t->ir.exit.is_break = 0;
     t->ir.exit.pc = t->root->pc;
-    return fg_materialise(t, value, &t->ir.exit.value);
+    FG_DO(fg_materialise(t, value, &t->ir.exit.value));
+    return t->ir.start_pc >= 0 ? fg_drop_at_return(t) : FG_FLOW_OK;
 }
 
 /* --- reports */

@@ -113,6 +113,70 @@ fg_flow fg_drop_frame(fg_trace *t, fg_trace_mark before)
     return flow;
 }
 
+/* Its end may be seen, or that of a part of it. What the trace has made and what is reached by the globals may not: nothing else than a place of the
+ * user's is the last to hold it. */
+static bool is_seen(const fg_value *v, int depth)
+{
+    if (v == NULL || fg_is_scalar(v))
+        return false;
+    if (v->kind == FG_V_CONST)
+        return v->acc == FG_ACC_ARG;
+    if (v->node != FG_NODE_NONE || v->acc >= 0 || depth > 16)
+        return true;
+    if (v->kind == FG_V_TENSOR)
+        return false;
+    if (v->kind == FG_V_FUNC) /* its globals stay */
+        return is_seen(v->a, depth + 1) || is_seen(v->b, depth + 1) || is_seen(v->c, depth + 1);
+    for (int32_t i = 0; i < v->n; i++)
+        if (is_seen(v->items[i], depth + 1))
+            return true;
+    for (int32_t i = 0; i < v->map.n; i++)
+        if (is_seen(v->map.items[i].value, depth + 1) || is_seen(v->map.items[i].keyval, depth + 1))
+            return true;
+    return is_seen(v->a, depth + 1) || is_seen(v->b, depth + 1) || is_seen(v->c, depth + 1) || is_seen(v->d, depth + 1);
+}
+
+/* The frame that goes on behind a segment still has in a slot what it had there at the start. */
+static bool is_as_before(const fg_trace *t, int32_t slot)
+{
+    const fg_value *v = t->root->locals[slot];
+    return v == NULL ? t->view->slots[slot] == NULL : v->acc == FG_ACC_ARG && v->parent == FG_NODE_NONE && v->index == slot;
+}
+
+/* Variables end in the order of their slots, when the frame does. The one that returns is not the segment's but the one behind it: it gets what may be seen
+ * to end. A value without a run-time form stays away. */
+fg_flow fg_drop_at_return(fg_trace *t)
+{
+    const fg_tframe *f = t->root;
+    fg_ir_exit *exit = &t->ir.exit;
+    bool any = false;
+    for (int32_t i = 0; i < f->n_locals && !any; i++)
+        any = !is_as_before(t, i) && (is_seen(f->locals[i], 0) || (t->view->slots[i] != NULL && !fg_drop_is_quiet(t->view->slots[i])));
+    if (!any)
+        return FG_FLOW_OK;
+    exit->slots = fg_arena_alloc(&t->arena, (size_t)(f->n_locals + 1) * sizeof *exit->slots);
+    exit->written = fg_arena_alloc(&t->arena, (size_t)f->n_locals + 1);
+    if (exit->slots == NULL || exit->written == NULL)
+        return fg_nomem();
+    for (int32_t i = 0; i < f->n_locals; i++) {
+        const PyObject *old = t->view->slots[i];
+        exit->slots[i] = FG_REG_NONE;
+        exit->written[i] = !is_as_before(t, i) && (is_seen(f->locals[i], 0) || (old != NULL && !fg_drop_is_trivial(old)));
+        if (!exit->written[i] || f->locals[i] == NULL)
+            continue;
+        fg_trace_mark mark = fg_trace_mark_get(t);
+        fg_flow flow = fg_materialise(t, f->locals[i], &exit->slots[i]);
+        if (flow == FG_FLOW_BREAK) {
+            fg_trace_rewind(t, mark);
+            exit->slots[i] = FG_REG_NONE;
+            exit->written[i] = 0;
+        } else if (flow != FG_FLOW_OK) {
+            return flow;
+        }
+    }
+    return FG_FLOW_OK;
+}
+
 /* --- places */
 
 static bool is_of(const fg_value *v, const fg_value *place, fg_accessor acc)
