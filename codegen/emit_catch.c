@@ -2,7 +2,7 @@
  *
  *     step ──raises──►  [exception]
  *                       the traceback gets an entry for each inlined call, its newest entry the line of the call   (a step of an inlined function)
- *                       its context is the exception that was being handled                                         (a step of a handler that was traced)
+ *                       its context is the exception that was being handled                                         (a step of a handler that was traced and that is not done while handling it: foreign_step.h)
  *                       ambient states are left                                                                    (a step in a `with` that has no handler at run time)
  *                       locals := values, stack := values, temporaries dropped                                     (a step that is caught)
  *                       raise on: out of the function, or to the copy of the user's handler in the host's body
@@ -12,6 +12,7 @@
  */
 #include "codegen/emit_private.h"
 
+#include "codegen/foreign_step.h"
 #include "codegen/traceback.h"
 
 #include <string.h>
@@ -158,7 +159,8 @@ fg_status fg_emit_handler_of(fg_emit_state *e, int32_t step, int32_t *handler)
 {
     fg_status st;
     const fg_ir *ir = e->ir;
-    int32_t site = ir->steps[step].site, caught = ir->steps[step].caught, context = ir->steps[step].context;
+    int32_t site = ir->steps[step].site, caught = ir->steps[step].caught;
+    int32_t context = fg_is_foreign(&ir->steps[step]) ? -1 : ir->steps[step].context;
     int32_t restore = ir->steps[step].restore;
     *handler = -1;
     while (site >= 0 && (ir->sites[site].parent < 0 || ir->sites[site].hidden))

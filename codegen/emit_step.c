@@ -231,7 +231,7 @@ fail:
     return st;
 }
 
-/* A step of another file; without a look for signals where plain Python would not look, or may not. */
+/* A step of another file or of a handler; without a look for signals where plain Python would not look, or may not. */
 static fg_status emit_foreign(fg_emit_state *e, int32_t at, bool is_steady)
 {
     fg_status st;
@@ -240,14 +240,20 @@ static fg_status emit_foreign(fg_emit_state *e, int32_t at, bool is_steady)
     if (step == NULL)
         return FG_ERR_PYTHON;
     FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, step));
-    FG_TRY(fg_emit_load(e, s->globals));
+    if (s->globals != FG_REG_NONE)
+        FG_TRY(fg_emit_load(e, s->globals));
+    else
+        FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, Py_None));
+    if (s->context >= 0)
+        FG_TRY(fg_emit_load(e, e->ir->contexts[s->context].type));
     FG_TRY(load_all(e, s->args, s->n_args));
     FG_TRY(place(e, at));
+    const int32_t n = s->n_args + 1 + (s->context >= 0);
     if (is_steady) {
-        FG_TRY(fg_emit_op(e, FG_OP_BUILD_TUPLE, s->n_args + 1, NULL));
+        FG_TRY(fg_emit_op(e, FG_OP_BUILD_TUPLE, n, NULL));
         FG_TRY(fg_emit_op(e, FG_OP_BINARY_SUBSCR, 0, NULL));
     } else {
-        FG_TRY(fg_emit_op(e, FG_OP_CALL, s->n_args + 1, NULL));
+        FG_TRY(fg_emit_op(e, FG_OP_CALL, n, NULL));
     }
     return s->n_results == 0 ? fg_emit_op(e, FG_OP_POP_TOP, 0, NULL) : FG_OK;
 fail:
@@ -259,7 +265,7 @@ fg_status fg_emit_one_step(fg_emit_state *e, int32_t at)
     fg_status st;
     const fg_step *s = &e->ir->steps[at];
     bool is_steady = s->caught < 0 || (s->flags & FG_SF_AMBIENT); /* no handler leaves a state before it is seen to be entered */
-    if (s->globals != FG_REG_NONE)
+    if (fg_is_foreign(s))
         return emit_foreign(e, at, (s->flags & FG_SF_COVERED) && is_steady);
     if ((s->flags & FG_SF_COVERED) && is_steady && (s->op == FG_STEP_CALL || s->op == FG_STEP_CALL_METHOD || s->op == FG_STEP_GRAPH))
         return emit_steady_call(e, at);

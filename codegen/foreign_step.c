@@ -1,5 +1,6 @@
 #include "codegen/foreign_step.h"
 
+#include "codegen/traceback.h"
 #include "runtime/cpython/operators.h"
 #include "runtime/cpython/stand_in.h"
 #include <stddef.h>
@@ -10,10 +11,12 @@ typedef struct foreign {
     int32_t arg, n_args, offset;
     PyObject *name, *kwnames; /* may be NULL */
     PyCodeObject *code;
+    PyObject *handled_args, *handled_rows; /* of the exception that is being handled, NULL: none; its traceback (fg_traceback_part) */
 } foreign;
 
 typedef struct run {
     const foreign *step;
+    PyObject *globals; /* or None */
     PyObject *const *args;
 } run;
 
@@ -69,14 +72,34 @@ bool fg_is_foreign_kind(fg_step_op op)
     }
 }
 
+static PyObject *step_in_frame(const void *context)
+{
+    const run *r = context;
+    return r->globals == Py_None ? step_run(r) : fg_stand_in(r->step->code, r->globals, r->step->offset, step_run, r);
+}
+
+static PyObject *step_while_handling(const run *r, PyObject *type)
+{
+    PyObject *handled = PyObject_CallObject(type, r->step->handled_args), *result = NULL;
+    if (handled != NULL && PyExceptionInstance_Check(handled)) {
+        fg_traceback_rows(handled, r->step->handled_rows);
+        result = fg_while_handling(handled, step_in_frame, r);
+    } else if (handled != NULL) {
+        PyErr_SetString(PyExc_SystemError, "framegate: what is being handled is no exception");
+    }
+    Py_XDECREF(handled);
+    return result;
+}
+
 static PyObject *step_do(const foreign *s, PyObject *const *args, Py_ssize_t n)
 {
-    if (n != s->n_args + 1 || !PyDict_CheckExact(args[0])) {
-        PyErr_SetString(PyExc_SystemError, "framegate: operands of a step of another file");
+    const int n_lead = s->handled_args != NULL ? 2 : 1;
+    if (n != s->n_args + n_lead || !(args[0] == Py_None || PyDict_CheckExact(args[0]))) {
+        PyErr_SetString(PyExc_SystemError, "framegate: operands of a step");
         return NULL;
     }
-    const run r = {s, args + 1};
-    return fg_stand_in(s->code, args[0], s->offset, step_run, &r);
+    const run r = {s, args[0], args + n_lead};
+    return n_lead == 2 ? step_while_handling(&r, args[1]) : step_in_frame(&r);
 }
 
 static PyObject *step_call(PyObject *self, PyObject *const *args, size_t n, PyObject *kwnames)
@@ -98,6 +121,8 @@ static void step_dealloc(PyObject *self)
     Py_XDECREF(s->name);
     Py_XDECREF(s->kwnames);
     Py_XDECREF(s->code);
+    Py_XDECREF(s->handled_args);
+    Py_XDECREF(s->handled_rows);
     PyObject_Free(self);
 }
 
@@ -131,5 +156,12 @@ PyObject *fg_foreign_step(const fg_ir *ir, const fg_step *step)
     made->name = Py_XNewRef(step->name);
     made->kwnames = step->kwnames != NULL && PyTuple_GET_SIZE(step->kwnames) > 0 ? Py_NewRef(step->kwnames) : NULL;
     made->code = (PyCodeObject *)Py_NewRef((PyObject *)ir->sites[at].code);
+    made->handled_args = made->handled_rows = NULL;
+    if (step->context >= 0) {
+        const fg_ir_context *c = &ir->contexts[step->context];
+        made->handled_args = Py_NewRef(c->args);
+        if ((made->handled_rows = fg_traceback_part(ir, c->site, c->levels)) == NULL)
+            Py_CLEAR(made);
+    }
     return (PyObject *)made;
 }

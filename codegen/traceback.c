@@ -98,18 +98,34 @@ PyObject *fg_traceback_function(void)
     return Py_XNewRef(function);
 }
 
-/* The exception at the end of the chain of contexts, where the one that was being handled when the chain began belongs; borrowed, NULL: it is there. */
-static PyObject *chain_end(PyObject *exception)
+/* The exception at the end of the chain of contexts, or before what the caller is handling, where the one that was being handled when the chain began belongs;
+ * borrowed, NULL: there is no such place. */
+static PyObject *chain_end(PyObject *exception, PyObject *around)
 {
     PyObject *end = exception;
     for (int left = 1000; left > 0; left--) {
         PyObject *next = PyException_GetContext(end);
-        if (next == NULL)
+        Py_XDECREF(next); /* kept by the exception before it */
+        if (next == NULL || next == around)
             return end;
-        Py_DECREF(next); /* kept by the exception before it */
         end = next;
     }
     return NULL;
+}
+
+void fg_traceback_rows(PyObject *exception, PyObject *rows)
+{
+    PyObject *type, *value, *tb;
+    PyErr_Fetch(&type, &value, &tb);
+    fg_frame *frame = fg_frame_current();
+    PyObject *func = frame ? fg_frame_func(frame) : NULL;
+    PyObject *globals = func && PyFunction_Check(func) ? PyFunction_GET_GLOBALS(func) : NULL;
+    Py_ssize_t n = globals ? PyTuple_GET_SIZE(rows) : 0;
+    if (n > 0)
+        add_row(exception, PyTuple_GET_ITEM(rows, 0), globals); /* the newest; the others go below it */
+    for (Py_ssize_t i = n - 1; i > 0; i--)
+        add_row(exception, PyTuple_GET_ITEM(rows, i), globals);
+    PyErr_Restore(type, value, tb);
 }
 
 /* add_context(exception, type, args, chain): what was being handled is made anew, with the traceback that it had. */
@@ -118,18 +134,14 @@ static PyObject *add_context(PyObject *module, PyObject *const *args, Py_ssize_t
     (void)module;
     if (n != 4 || !PyExceptionInstance_Check(args[0]) || !PyTuple_Check(args[2]) || !PyTuple_Check(args[3]))
         Py_RETURN_NONE;
-    PyObject *end = chain_end(args[0]), *made = end ? PyObject_CallObject(args[1], args[2]) : NULL;
-    fg_frame *frame = fg_frame_current();
-    PyObject *func = frame ? fg_frame_func(frame) : NULL;
-    PyObject *globals = func && PyFunction_Check(func) ? PyFunction_GET_GLOBALS(func) : NULL;
+    PyObject *around = PyErr_GetHandledException(), *end = chain_end(args[0], around),
+             *made = end ? PyObject_CallObject(args[1], args[2]) : NULL;
     if (made != NULL && PyExceptionInstance_Check(made)) {
-        Py_ssize_t n_rows = globals ? PyTuple_GET_SIZE(args[3]) : 0;
-        if (n_rows > 0)
-            add_row(made, PyTuple_GET_ITEM(args[3], 0), globals); /* the newest; the others go below it */
-        for (Py_ssize_t i = n_rows - 1; i > 0; i--)
-            add_row(made, PyTuple_GET_ITEM(args[3], i), globals);
+        fg_traceback_rows(made, args[3]);
+        PyException_SetContext(made, Py_XNewRef(around));
         PyException_SetContext(end, Py_NewRef(made));
     }
+    Py_XDECREF(around);
     Py_XDECREF(made);
     PyErr_Clear();
     Py_RETURN_NONE;

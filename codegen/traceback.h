@@ -12,6 +12,8 @@ FG_NEW PyObject *fg_traceback_chain(const fg_ir *ir, int32_t site);
 FG_NEW PyObject *fg_traceback_function(void);
 /* The frame in which a site stands and that many of those that called it, outermost first: rows like those of a chain. */
 FG_NEW PyObject *fg_traceback_part(const fg_ir *ir, int32_t site, int32_t levels);
+/* Such rows as the traceback of an exception that has none. */
+void fg_traceback_rows(PyObject *exception, FG_BORROWED PyObject *rows);
 /* add_context(exception, type, args, part): the exception, and what is its context already, came up while one of this type was being handled. */
 FG_NEW PyObject *fg_traceback_context_function(void);
 /* strip(exception): drops the entry of the running frame, which only called a segment or a chain: the user's line is in the entry below. */

@@ -1,4 +1,4 @@
-/* Frames that stand for inlined calls.
+/* Frames that stand for inlined calls, and exceptions that stand for those which the trace has seen raised.
  *
  * The frame lies on the C stack: it is linked as the thread's current one and is never run, so the interpreter's own stack of frames need not know it. The
  * function that it names is that of the frame below; globals and builtins are borrowed from a function, so a frame that outlives the call gets one of its
@@ -105,5 +105,22 @@ PyObject *fg_stand_in(PyCodeObject *code, PyObject *globals, int byte_offset, Py
         clear_object(frame, tstate);
     if (n > SLOTS_ON_STACK)
         PyMem_Free(frame);
+    return result;
+}
+
+PyObject *fg_while_handling(PyObject *exception, PyObject *(*run)(const void *context), const void *context)
+{
+    _PyErr_StackItem *const here = _PyThreadState_UncheckedGet()->exc_info, *around = here;
+    PyObject *const before = here->exc_value;
+
+    while ((around->exc_value == NULL || around->exc_value == Py_None) && around->previous_item != NULL)
+        around = around->previous_item;
+    if (around->exc_value != NULL && around->exc_value != Py_None)
+        PyException_SetContext(exception, Py_NewRef(around->exc_value));
+    here->exc_value = Py_NewRef(exception);
+    PyObject *result = run(context);
+    PyObject *after = here->exc_value;
+    here->exc_value = before;
+    Py_XDECREF(after);
     return result;
 }
