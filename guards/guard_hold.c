@@ -13,6 +13,7 @@
  *   a container, cell, frame, instance without weak references refused: an entry must never keep it alive, and its address alone proves nothing
  */
 #include "guards/guard_private.h"
+#include "runtime/cpython/frame.h"
 #include <string.h>
 
 typedef struct watch_object {
@@ -103,7 +104,7 @@ static hold_class hold_classify(PyObject *object, int depth)
 
     if (PyType_Check(object))
         return ((PyTypeObject *)object)->tp_flags & Py_TPFLAGS_HEAPTYPE ? HOLD_WEAK : HOLD_STRONG;
-    if (fg_const_is_scalar(object))
+    if (fg_const_is_scalar(object) || object == fg_interpreter_modules()) /* which lives as long as the interpreter */
         return HOLD_STRONG;
     if (PyCFunction_CheckExact(object)) {
         PyObject *self = PyCFunction_GET_SELF(object);

@@ -1,25 +1,20 @@
-/* import in a function: of a module that is there already it is a look into sys.modules, which becomes a fact like any other look into a dict. What is not there yet, or
- * is just being imported, breaks, and so does an import statement whose __import__ was replaced.
+/* import in a function: of a module that is there already it is a look into the interpreter's table of modules, which becomes a fact like any other look into a
+ * dict. What is not there yet, or is just being imported, breaks, and so does an import statement whose __import__ was replaced.
  */
+#include "runtime/cpython/frame.h"
 #include "tracer/trace_python.h"
 
 #include <string.h>
 
-/* sys.modules, reached through the module `sys`. */
+/* The dict that the interpreter began with as sys.modules: an import statement goes on with it whatever becomes of that name. */
 static fg_flow loaded_table(fg_trace *t, fg_value **out)
 {
-    PyObject *modules = PyImport_GetModuleDict(), *sys = PyDict_CheckExact(modules) ? PyDict_GetItemString(modules, "sys") : NULL,
-             *key = fg_own(t, PyUnicode_InternFromString("modules"));
-    if (key == NULL)
+    PyObject *modules = fg_interpreter_modules();
+    if (modules == NULL || !PyDict_CheckExact(modules))
+        return fg_break(t, FG_BREAK_UNSUPPORTED_INSTRUCTION, "import with a sys.modules that is no plain dict");
+    if ((*out = fg_value_lazy(t, FG_ACC_CONST, FG_NODE_NONE, modules, 0, modules)) == NULL)
         return FG_FLOW_ERROR;
-    if (sys == NULL || !PyModule_CheckExact(sys) || PyDict_GetItemWithError(PyModule_GetDict(sys), key) != modules)
-        return fg_break(t, FG_BREAK_UNSUPPORTED_INSTRUCTION, "import with another sys.modules");
-    fg_value *module = fg_value_lazy(t, FG_ACC_CONST, FG_NODE_NONE, sys, 0, sys);
-    if (module == NULL)
-        return FG_FLOW_ERROR;
-    FG_DO(fg_attr_load(t, module, key, out));
-    FG_DO(fg_look(t, out));
-    return (*out)->kind == FG_V_DICT ? FG_FLOW_OK : fg_break(t, FG_BREAK_UNSUPPORTED_INSTRUCTION, "import with another sys.modules");
+    return fg_look(t, out);
 }
 
 static fg_flow loaded(fg_trace *t, PyObject *name, fg_value **out)

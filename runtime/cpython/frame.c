@@ -44,6 +44,16 @@ PyObject *fg_frame_func(fg_frame *frame)
 #endif
 }
 
+PyObject *fg_interpreter_modules(void)
+{
+    const PyInterpreterState *interp = PyThreadState_Get()->interp;
+#if PY_VERSION_HEX >> 16 == 0x030b
+    return interp->modules;
+#else
+    return interp->imports.modules;
+#endif
+}
+
 PyObject **fg_frame_slots(fg_frame *frame)
 {
     return real(frame)->localsplus;

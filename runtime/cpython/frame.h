@@ -112,6 +112,9 @@ FG_BORROWED PyObject *fg_instance_dict(PyObject *object);
 /* 1 if the type keeps instance attributes in a dict or inline values. */
 int fg_type_has_instance_dict(PyTypeObject *type);
 
+/* What the interpreter began with as sys.modules and imports from, whatever that name is bound to now; NULL at the interpreter's end. */
+FG_BORROWED PyObject *fg_interpreter_modules(void);
+
 /* Versions; 0 means none is available, never equal to a recorded one. */
 uint64_t fg_dict_version(PyObject *dict);
 uint64_t fg_type_version(PyTypeObject *type); /* assigns one where the interpreter allows */

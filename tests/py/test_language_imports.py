@@ -158,3 +158,101 @@ def test_import_may_be_replaced(module, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", mine)
     assert (reads(A) == g(A)).all()
     assert seen.count("fg_test_module") == 4
+
+
+class Lookalike(dict):
+    """Somebody's own table, with other modules under the same names."""
+
+
+@pytest.mark.parametrize("kind", [dict, Lookalike])
+@pytest.mark.parametrize("when", ["before", "between", "behind a break"])
+def test_sys_modules_may_be_rebound(module, monkeypatch, kind, when):
+    """An import statement goes on with the table that the interpreter began with; what reads sys.modules reads the new one."""
+    other = types.ModuleType("fg_test_module")
+    other.scale, other.table = 5.0, {"k": 7}
+    mine = kind(sys.modules, fg_test_module=other)
+
+    def by_name(a):
+        import sys
+        from fg_test_module import scale
+        return a * scale, sys.modules["fg_test_module"].table["k"], "fg_test_module" in sys.modules
+
+    def rebinding(a):
+        import fg_test_module
+        b, before = a * fg_test_module.scale, sys.modules
+        sys.modules = mine
+        try:
+            print(end="")
+            import fg_test_module as again
+            return b, again is fg_test_module, again.scale, sys.modules["fg_test_module"].scale
+        finally: sys.modules = before
+    for f in (reads, by_name, rebinding):
+        g = cap(f)
+        if when == "between":
+            both(f, g, "first")
+        with monkeypatch.context() as m:
+            m.setattr(sys, "modules", mine)
+            both(f, g, "rebound")
+            both(f, g, "rebound, again")
+        both(f, g, "back")
+        both(f, g, "back, again")
+
+
+def test_a_module_that_only_the_new_table_has(module, monkeypatch):
+    def f(a):
+        try:
+            import fg_test_other
+            return a * fg_test_other.scale
+        except ImportError as e: return str(e)
+    other = types.ModuleType("fg_test_other")
+    other.scale = 5.0
+    g = cap(f)
+    both(f, g, "nowhere")
+    with monkeypatch.context() as m:
+        m.setattr(sys, "modules", {**sys.modules, "fg_test_other": other})
+        both(f, g, "in the new table")
+    both(f, g, "nowhere again")
+
+
+def test_names_that_a_function_has_imported(module):
+    """They are variables like any other: assigned, captured, global, deleted, in a loop, and shadowed by what comes later."""
+    env = {"__name__": "fg_user", "__builtins__": builtins}
+    exec("""
+def in_a_closure(a):
+    from fg_test_module import scale
+    def inner(): return a * scale
+    scale += 1
+    return inner()
+def as_global(a):
+    global fg_test_module, held
+    import fg_test_module
+    from fg_test_module import scale as held
+    return a * held, fg_test_module.table
+def deleted(a):
+    from fg_test_module import scale, table
+    del scale
+    try: return a * scale
+    except NameError as e: return str(e), table
+def in_a_loop(a):
+    for _ in range(3):
+        import fg_test_module as m
+        a = a * m.scale
+        m.scale += 1
+    m.scale -= 3
+    return a
+def shadowed(a):
+    import fg_test_module
+    b = a * fg_test_module.scale
+    fg_test_module = fg_test_module.table
+    return b, fg_test_module["k"]
+def in_a_class(a):
+    class C:
+        from fg_test_module import scale
+    return a * C.scale
+""", env)
+    for name in ("in_a_closure", "as_global", "deleted", "in_a_loop", "shadowed", "in_a_class"):
+        f, g = env[name], cap(env[name])
+        both(f, g, name)
+        module.scale += 1
+        both(f, g, name + ", changed")
+        assert sys.modules["fg_test_module"] is module
