@@ -39,30 +39,29 @@ static bool is_unchanged(const fg_emit_state *e, fg_reg reg, int32_t slot, const
     return r->kind == FG_REG_INPUT && input_slots != NULL && input_slots[r->index] == slot;
 }
 
-static bool is_to_write(const fg_emit_state *e, int32_t slot)
+/* written: NULL, or the only slots that may be. */
+static bool is_to_write(const fg_emit_state *e, const fg_reg *slots, const uint8_t *written, int32_t slot)
 {
     const fg_ir *ir = e->ir;
-    fg_reg reg = ir->exit.slots[slot];
+    fg_reg reg = slots[slot];
     bool is_free = ((unsigned char *)PyBytes_AS_STRING(ir->root->code->co_localspluskinds))[slot] & 0x80;
     if (is_free || (reg == FG_REG_NONE ? ir->unbound_at_start[slot] : is_unchanged(e, reg, slot, ir->input_slots)))
         return false;
-    return ir->exit.is_break || ir->exit.written[slot];
+    return written == NULL || written[slot];
 }
 
-/* The last parts of what a segment gives, a tuple of n and them: numbers of slots, then their values; a slot ~s is to be unbound. */
-static fg_status emit_slots(fg_emit_state *e, int32_t n)
+fg_status fg_emit_slots(fg_emit_state *e, const fg_reg *values, const uint8_t *written, int32_t n)
 {
     fg_status st;
-    const fg_ir *ir = e->ir;
-    int32_t n_slots = (int32_t)PyTuple_GET_SIZE(ir->root->code->co_localsplusnames), slots_at = e->n_out;
+    int32_t n_slots = (int32_t)PyTuple_GET_SIZE(e->ir->root->code->co_localsplusnames), slots_at = e->n_out;
     PyObject *slots = fg_emit_own(e, PyList_New(0));
     if (slots == NULL)
         return FG_ERR_PYTHON;
     FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, Py_None)); /* replaced below */
     n++;
     for (int32_t i = 0; i < n_slots; i++) {
-        fg_reg reg = ir->exit.slots[i];
-        if (!is_to_write(e, i))
+        fg_reg reg = values[i];
+        if (!is_to_write(e, values, written, i))
             continue;
         PyObject *number = PyLong_FromLong(reg == FG_REG_NONE ? ~i : i);
         if (number == NULL || PyList_Append(slots, number) < 0) {
@@ -96,7 +95,7 @@ static fg_status emit_return(fg_emit_state *e)
         FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, zero));
         FG_TRY(fg_emit_load(e, ir->exit.value));
         if (ir->exit.written != NULL)
-            FG_TRY(emit_slots(e, 2));
+            FG_TRY(fg_emit_slots(e, ir->exit.slots, ir->exit.written, 2));
         else
             FG_TRY(fg_emit_op(e, FG_OP_BUILD_TUPLE, 2, NULL));
     } else {
@@ -122,7 +121,7 @@ static fg_status emit_segment_exit(fg_emit_state *e)
     for (int32_t i = ir->exit.depth - 1; i >= 0; i--)
         FG_TRY(fg_emit_load(e, ir->exit.stack[i]));
     FG_TRY(fg_emit_op(e, FG_OP_BUILD_TUPLE, ir->exit.depth, NULL));
-    FG_TRY(emit_slots(e, 2));
+    FG_TRY(fg_emit_slots(e, ir->exit.slots, NULL, 2));
     return fg_emit_op(e, FG_OP_RETURN_VALUE, 0, NULL);
 fail:
     return st;
@@ -187,6 +186,8 @@ fg_status fg_emit_target(const fg_emit_input *input, PyCodeObject **out, uint8_t
         FG_TRY(emit_segment_exit(&e));
     if (is_host)
         FG_TRY(fg_emit_host(&e));
+    else if (fg_emit_has_catches(&e))
+        FG_TRY(fg_emit_catch_temps(&e));
     FG_TRY(fg_emit_handlers(&e));
     FG_TRY(assemble(&e, is_host, out));
 #ifdef FRAMEGATE_DEBUG

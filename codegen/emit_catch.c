@@ -89,10 +89,13 @@ fail:
     return st;
 }
 
-fg_status fg_emit_cold_temps(fg_emit_state *e)
+fg_status fg_emit_catch_temps(fg_emit_state *e)
 {
     fg_status st;
     int32_t most = 0, slot;
+    e->n_free = 0; /* none that belongs to a step */
+    FG_TRY(fg_emit_temp(e, &e->exc_slot));
+    e->temp_live[e->exc_slot - e->temp_base] = 0;
     for (int32_t i = 0; i < e->n_blocks; i++) {
         int32_t n = 0, caught = e->blocks[i].caught;
         for (int32_t k = 0; caught >= 0 && k < e->ir->catches[caught].n_cold; k++)
@@ -272,20 +275,27 @@ static fg_status drop_temp(fg_emit_state *e, int32_t slot)
     return st == FG_OK ? fg_emit_op(e, FG_OP_STORE_FAST, slot, NULL) : st;
 }
 
-/* [exception] -> the frame of the catch, and [what the handler keeps, exception] */
-static fg_status emit_restore(fg_emit_state *e, int32_t caught)
+/* What this frame has for the steps: an exception's traceback keeps the frame. */
+static fg_status drop_all(fg_emit_state *e, const struct fg_emit_catch *at, int32_t n_cold)
+{
+    fg_status st = FG_OK;
+    for (int32_t i = 0; i < e->n_inputs; i++)
+        FG_TRY(fg_emit_op(e, FG_OP_DELETE_FAST, i, NULL));
+    for (int32_t i = 0; i < at->n_live; i++)
+        if (at->live[i])
+            FG_TRY(drop_temp(e, e->temp_base + i));
+    for (int32_t i = 0; i < n_cold; i++)
+        FG_TRY(drop_temp(e, e->cold_slots + i));
+    return fg_emit_op(e, FG_OP_DELETE_FAST, e->exc_slot, NULL);
+fail:
+    return st;
+}
+
+/* -> the frame of the catch, and [what the handler keeps, exception] */
+static fg_status emit_frame(fg_emit_state *e, const fg_ir_catch *c, int32_t n_cold)
 {
     fg_status st;
-    const fg_ir_catch *c = &e->ir->catches[caught];
-    const struct fg_emit_catch *at = &e->catches[caught];
     const unsigned char *kinds = (const unsigned char *)PyBytes_AS_STRING(e->ir->root->code->co_localspluskinds);
-    int32_t n_cold;
-    for (int32_t i = 0; i < at->n_places; i++)
-        e->ir->regs[at->places[i].reg].slot = at->places[i].slot;
-    e->where = &e->ir->root->instrs[c->pc];
-    FG_TRY(fg_emit_op(e, FG_OP_STORE_FAST, e->exc_slot, NULL));
-    FG_TRY(emit_cold(e, c, &n_cold));
-    e->where = &e->ir->root->instrs[c->pc];
     for (Py_ssize_t i = 0; i < n_slots(e); i++)
         if (kinds[i] & 0x40) /* a cell: see restore_frame in emit_host.c */
             FG_TRY(fg_emit_op(e, FG_OP_MAKE_CELL, e->slot_map[i], NULL));
@@ -297,15 +307,47 @@ static fg_status emit_restore(fg_emit_state *e, int32_t caught)
     }
     for (int32_t i = 0; i < c->depth; i++)
         FG_TRY(fg_emit_load(e, c->stack[i]));
-    for (int32_t i = 0; i < e->n_inputs; i++)
-        FG_TRY(fg_emit_op(e, FG_OP_DELETE_FAST, i, NULL));
-    for (int32_t i = 0; i < at->n_live; i++)
-        if (at->live[i])
-            FG_TRY(drop_temp(e, e->temp_base + i));
-    for (int32_t i = 0; i < n_cold; i++)
-        FG_TRY(drop_temp(e, e->cold_slots + i));
     FG_TRY(fg_emit_op(e, FG_OP_LOAD_FAST, e->exc_slot, NULL));
-    FG_TRY(fg_emit_op(e, FG_OP_DELETE_FAST, e->exc_slot, NULL));
+    return drop_all(e, &e->catches[c - e->ir->catches], n_cold);
+fail:
+    return st;
+}
+
+/* In a segment -> [(~place, (exception, what the handler keeps, top first), slots, values …)], for the host to raise it there. */
+static fg_status emit_handover(fg_emit_state *e, const fg_ir_catch *c, int32_t n_cold)
+{
+    fg_status st;
+    PyObject *id = fg_emit_own(e, PyLong_FromLong(~(long)fg_icode_raise_place(e->ir->root, c->pc)));
+    if (id == NULL)
+        return FG_ERR_PYTHON;
+    FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, id));
+    FG_TRY(fg_emit_op(e, FG_OP_LOAD_FAST, e->exc_slot, NULL));
+    for (int32_t i = c->depth - 1; i >= 0; i--)
+        FG_TRY(fg_emit_load(e, c->stack[i]));
+    FG_TRY(fg_emit_op(e, FG_OP_BUILD_TUPLE, c->depth + 1, NULL));
+    FG_TRY(fg_emit_slots(e, c->slots, NULL, 2));
+    FG_TRY(drop_all(e, &e->catches[c - e->ir->catches], n_cold));
+    return fg_emit_op(e, FG_OP_RETURN_VALUE, 0, NULL);
+fail:
+    return st;
+}
+
+/* [exception] -> the frame of the catch, and [what the handler keeps, exception] */
+static fg_status emit_restore(fg_emit_state *e, int32_t caught)
+{
+    fg_status st;
+    const fg_ir_catch *c = &e->ir->catches[caught];
+    const struct fg_emit_catch *at = &e->catches[caught];
+    int32_t n_cold;
+    for (int32_t i = 0; i < at->n_places; i++)
+        e->ir->regs[at->places[i].reg].slot = at->places[i].slot;
+    e->where = &e->ir->root->instrs[c->pc];
+    FG_TRY(fg_emit_op(e, FG_OP_STORE_FAST, e->exc_slot, NULL));
+    FG_TRY(emit_cold(e, c, &n_cold));
+    e->where = &e->ir->root->instrs[c->pc];
+    if (e->ir->start_pc >= 0)
+        return emit_handover(e, c, n_cold);
+    FG_TRY(emit_frame(e, c, n_cold));
     e->handler = e->handler_of[c->handler];
     return FG_OK;
 fail:
@@ -326,7 +368,8 @@ fg_status fg_emit_handlers(fg_emit_state *e)
             FG_TRY(emit_exits(e, &e->blocks[i]));
         if (e->blocks[i].caught >= 0)
             FG_TRY(emit_restore(e, e->blocks[i].caught));
-        FG_TRY(fg_emit_op(e, FG_OP_RERAISE, 0, NULL));
+        if (e->blocks[i].caught < 0 || e->ir->start_pc < 0)
+            FG_TRY(fg_emit_op(e, FG_OP_RERAISE, 0, NULL));
     }
     e->handler = -1;
     return FG_OK;

@@ -7,6 +7,7 @@
  *                  ── resume stub: r = ~segment; r is None → just go on ──►  out: (id, payload) = r
  *                  …                                                              id 0: return payload
  *                                                                                 id i+1: stack := payload, jump to instruction i
+ *                                                                                 id ~i: stack := payload, raise its top at instruction i
  *                                                                                 else: return chain(id, payload)
  *
  * A segment reads and writes this frame's locals itself (segment.h). Rules:
@@ -302,6 +303,54 @@ fail:
     return st;
 }
 
+/* A segment may hand over an exception of this place, and the handler that takes it is here. */
+static bool takes_raise(const fg_host *h, int32_t i)
+{
+    const int32_t handler = fg_icode_handler_pass(h->root, h->root->instrs[i].handler, NULL);
+    return handler >= 0 && h->reached[i] && h->exc_depth[i] == 0 && fg_icode_raise_place(h->root, i) == i &&
+           h->reached[h->root->handlers[handler].target];
+}
+
+/* [what the handler keeps, exception]: it is raised under the handler that takes what comes up at an instruction. */
+static fg_status emit_raise(fg_host *h, int32_t i)
+{
+    fg_emit_state *e = h->e;
+    e->where = &h->root->instrs[i];
+    e->handler = h->handler_of[fg_icode_handler_pass(h->root, e->where->handler, NULL)];
+    fg_status st = fg_emit_op(e, FG_OP_RERAISE, 0, NULL);
+    e->where = NULL;
+    e->handler = -1;
+    return st;
+}
+
+static fg_status emit_test(fg_host *h, int32_t id, int32_t *jump)
+{
+    fg_emit_state *e = h->e;
+    fg_status st;
+    PyObject *number = fg_emit_own(e, PyLong_FromLong(id));
+    if (number == NULL)
+        return FG_ERR_PYTHON;
+    FG_TRY(fg_emit_op(e, FG_OP_LOAD_FAST, h->id_slot, NULL));
+    FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, number));
+    FG_TRY(fg_emit_op(e, FG_OP_COMPARE_OP, 2, NULL));
+    return fg_emit_jump(e, FG_OP_JUMP_IF_TRUE, jump);
+fail:
+    return st;
+}
+
+/* [] -> [payload]: it is on the stack and nowhere else. */
+static fg_status emit_payload(fg_host *h, int32_t depth)
+{
+    fg_emit_state *e = h->e;
+    fg_status st;
+    FG_TRY(fg_emit_op(e, FG_OP_LOAD_FAST, h->payload_slot, NULL));
+    FG_TRY(fg_emit_op(e, FG_OP_DELETE_FAST, h->id_slot, NULL));
+    FG_TRY(fg_emit_op(e, FG_OP_DELETE_FAST, h->payload_slot, NULL));
+    return fg_emit_op(e, FG_OP_UNPACK_SEQUENCE, depth, NULL);
+fail:
+    return st;
+}
+
 static fg_status emit_dispatch(fg_host *h)
 {
     fg_emit_state *e = h->e;
@@ -317,21 +366,24 @@ static fg_status emit_dispatch(fg_host *h)
     FG_TRY(fg_emit_op(e, FG_OP_LOAD_FAST, h->id_slot, NULL));
     FG_TRY(fg_emit_jump(e, FG_OP_JUMP_IF_FALSE, &to_return));
     int32_t *tests = fg_arena_alloc(e->arena, (size_t)(h->root->n_instrs + 1) * sizeof *tests);
-    if (tests == NULL)
+    int32_t *raises = fg_arena_alloc(e->arena, (size_t)(h->root->n_instrs + 1) * sizeof *raises);
+    if (tests == NULL || raises == NULL)
         return FG_ERR_NOMEM;
     for (int32_t i = 0; i < h->root->n_instrs; i++) {
         tests[i] = -1;
         if (!h->reached[i] || h->exc_depth[i] != 0 || !may_break(h, i) ||
             (n_arms >= MAX_ARMS && !h->is_breaker[i] && fg_icode_group_end(h->root, i) == i))
             continue;
-        PyObject *id = fg_emit_own(e, PyLong_FromLong(i + 1));
-        if (id == NULL)
-            return FG_ERR_PYTHON;
-        FG_TRY(fg_emit_op(e, FG_OP_LOAD_FAST, h->id_slot, NULL));
-        FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, id));
-        FG_TRY(fg_emit_op(e, FG_OP_COMPARE_OP, 2, NULL));
-        FG_TRY(fg_emit_jump(e, FG_OP_JUMP_IF_TRUE, &tests[i]));
+        FG_TRY(emit_test(h, i + 1, &tests[i]));
         n_arms++;
+    }
+    n_arms = 0;
+    for (int32_t i = 0; i < h->root->n_instrs; i++) {
+        raises[i] = -1;
+        if (n_arms < MAX_ARMS && takes_raise(h, i)) {
+            FG_TRY(emit_test(h, ~i, &raises[i]));
+            n_arms++;
+        }
     }
     PyObject *chain = fg_emit_own(e, maker->chain(maker->context, e->slot_map, n_slots));
     if (chain == NULL)
@@ -360,12 +412,16 @@ static fg_status emit_dispatch(fg_host *h)
         if (tests[i] < 0)
             continue;
         e->out[tests[i]].target = e->n_out;
-        FG_TRY(fg_emit_op(e, FG_OP_LOAD_FAST, h->payload_slot, NULL));
-        FG_TRY(fg_emit_op(e, FG_OP_DELETE_FAST, h->id_slot, NULL));
-        FG_TRY(fg_emit_op(e, FG_OP_DELETE_FAST, h->payload_slot, NULL));
-        FG_TRY(fg_emit_op(e, FG_OP_UNPACK_SEQUENCE, h->root->instrs[i].depth, NULL));
+        FG_TRY(emit_payload(h, h->root->instrs[i].depth));
         FG_TRY(emit_jump_to(h, i, &jump));
         e->out[jump].target = h->at[i];
+    }
+    for (int32_t i = 0; i < h->root->n_instrs; i++) {
+        if (raises[i] < 0)
+            continue;
+        e->out[raises[i]].target = e->n_out;
+        FG_TRY(emit_payload(h, h->root->handlers[fg_icode_handler_pass(h->root, h->root->instrs[i].handler, NULL)].depth + 1));
+        FG_TRY(emit_raise(h, i));
     }
     return FG_OK;
 fail:
@@ -559,16 +615,18 @@ fg_status fg_emit_host(fg_emit_state *e)
         h.at[i] = -1;
     int32_t n_steps_temps = e->n_temps;
     e->where = &root->instrs[e->ir->exit.pc];
-    e->n_free = 0; /* three more temporaries, told apart from those of the steps */
+    e->n_free = 0; /* more temporaries, told apart from those of the steps */
     FG_TRY(fg_emit_temp(e, &h.id_slot));
     FG_TRY(fg_emit_temp(e, &h.payload_slot));
-    FG_TRY(fg_emit_temp(e, &e->exc_slot));
-    e->temp_live[n_steps_temps] = e->temp_live[n_steps_temps + 1] = e->temp_live[n_steps_temps + 2] = 0;
-    FG_TRY(fg_emit_cold_temps(e));
+    e->temp_live[n_steps_temps] = e->temp_live[n_steps_temps + 1] = 0;
+    FG_TRY(fg_emit_catch_temps(e));
     finish_slot_map(e);
     if (is_break) {
         FG_TRY(restore_frame(e));
-        FG_TRY(reach(&h, e->ir->exit.pc, 0));
+        if (!e->ir->exit.is_raise)
+            FG_TRY(reach(&h, e->ir->exit.pc, 0));
+        else
+            FG_TRY(reach(&h, root->handlers[fg_icode_handler_pass(root, root->instrs[e->ir->exit.pc].handler, NULL)].target, 1));
     }
     for (int32_t i = 0; i < e->n_blocks; i++)
         if (e->blocks[i].caught >= 0)
@@ -585,7 +643,9 @@ fg_status fg_emit_host(fg_emit_state *e)
     h.body = e->n_out;
     FG_TRY(emit_body(&h));
     if (is_break)
-        e->out[enter].target = h.at[e->ir->exit.pc];
+        e->out[enter].target = e->ir->exit.is_raise ? e->n_out : h.at[e->ir->exit.pc];
+    if (is_break && e->ir->exit.is_raise)
+        FG_TRY(emit_raise(&h, e->ir->exit.pc));
     if (h.n_outs > 0) {
         FG_TRY(emit_outs(&h));
         FG_TRY(emit_dispatch(&h));

@@ -66,8 +66,13 @@ fg_status fg_emit_one_step(fg_emit_state *e, int32_t at); /* its results on the 
 PyObject *fg_emit_own(fg_emit_state *e, FG_STEALS PyObject *object);
 fg_status fg_emit_temp(fg_emit_state *e, int32_t *slot);
 
+/* emit.c */
+/* The last parts of what a segment gives, in a tuple of n and them: numbers of the slots that have changed, then their values; a slot ~s is to be unbound.
+ * written: the only ones, or NULL. */
+fg_status fg_emit_slots(fg_emit_state *e, const fg_reg *values, const uint8_t *written, int32_t n);
+
 /* emit_catch.c */
-fg_status fg_emit_cold_temps(fg_emit_state *e); /* temporaries for the cold steps, once all others are known */
+fg_status fg_emit_catch_temps(fg_emit_state *e); /* for the exception and for the cold steps, once all others are known */
 fg_status fg_emit_catches_init(fg_emit_state *e);
 bool fg_emit_has_catches(const fg_emit_state *e);                               /* a step that is emitted has one */
 fg_status fg_emit_handler_of(fg_emit_state *e, int32_t step, int32_t *handler); /* the handler of what a step does, -1: none */

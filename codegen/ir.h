@@ -105,6 +105,7 @@ typedef struct fg_site_ref {
 
 typedef struct fg_ir_exit {
     uint8_t is_break;
+    uint8_t is_raise; /* break: what is on top of the stack is raised at the instruction, under the handler that takes it */
     fg_reg value;     /* return value */
     uint8_t *written; /* return of a segment: per slot, whether its variable ends with the frame as `slots` has it now; NULL: none does */
     int32_t pc;       /* break: the root frame's instruction that runs natively */

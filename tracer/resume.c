@@ -287,7 +287,7 @@ static PyObject *chain_call(PyObject *object, PyObject *args, PyObject *kwargs)
     (void)kwargs;
     if (!PyArg_ParseTuple(args, "OO!", &id, &PyTuple_Type, &stack))
         return NULL;
-    long pc = PyLong_AsLong(id) - 1;
+    long number = PyLong_AsLong(id), pc = number > 0 ? number - 1 : number;
     if (func == NULL || !PyFunction_Check(func) || self->table->code == NULL) {
         PyErr_SetString(PyExc_SystemError, "framegate: a graph break cannot be resumed, its function is gone");
         return NULL;

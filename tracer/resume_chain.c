@@ -53,7 +53,7 @@ static fg_status build(fg_resume_table *table, PyCodeObject *users, int32_t pc, 
     fg_status st;
     FG_TRY(fg_decode(users, &icode));
     fg_ir ir = {.arena = &arena, .root = icode, .start_pc = -1, .is_continued = 1};
-    ir.exit = (fg_ir_exit){.is_break = 1, .value = FG_REG_NONE, .pc = pc, .depth = depth};
+    ir.exit = (fg_ir_exit){.is_break = 1, .is_raise = pc < 0, .value = FG_REG_NONE, .pc = pc < 0 ? ~pc : pc, .depth = depth};
     ir.exit.slots = fg_arena_alloc(&arena, (size_t)(n_slots + 1) * sizeof(fg_reg));
     ir.exit.stack = fg_arena_alloc(&arena, (size_t)(depth + 1) * sizeof(fg_reg));
     st = FG_ERR_NOMEM;
@@ -114,7 +114,8 @@ PyObject *fg_chain_run(fg_resume_table *table, int32_t pc, PyFunctionObject *fun
     for (int32_t i = depth - 1; i >= 0; i--) /* it came top first */
         if (PyList_Append(values, PyTuple_GET_ITEM(stack, i)) < 0)
             goto done;
-    fg_resume_note_break(table, pc);
+    if (pc >= 0)
+        fg_resume_note_break(table, pc);
     code = chain_code(table, users, pc, bound, n_slots, depth);
     target = code ? PyFunction_New((PyObject *)code, func->func_globals) : NULL;
     if (target == NULL)

@@ -19,7 +19,7 @@ struct fg_resume_table {
     } * sites;
     int32_t n_too_long; /* traces that were given up as too long */
     int32_t *breaks, n_breaks;
-    FG_OWNED PyObject *chains; /* dict: (pc, bound bytes) -> code object; NULL until needed */
+    FG_OWNED PyObject *chains; /* dict: (pc, or ~pc: to raise there; bound bytes) -> code object; NULL until needed */
 };
 
 /* frame: the host that runs out of arms; its locals and what is in `stack` move on. */

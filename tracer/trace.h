@@ -328,8 +328,6 @@ bool fg_is_caught(fg_trace *t);
 /* The catch that a step which is emitted now belongs to, or -1. */
 fg_flow fg_catch_here(fg_trace *t, int32_t *id);
 bool fg_has_catches(const fg_trace *t); /* handlers of the root frame take what steps raise */
-/* The handler of a frame from this one on that does something with an exception, -1: none. *unbound, where asked: a slot that those before it empty. */
-int32_t fg_handler_pass(const fg_tframe *f, int32_t handler, int32_t *unbound);
 
 /* --- scalars (trace_scalar.c) */
 fg_flow fg_concrete(fg_trace *t, fg_value *v); /* scalar to constant, with value facts on what it came from */

@@ -243,14 +243,14 @@ fg_flow fg_restore_here(fg_trace *t, int32_t *id)
         return FG_FLOW_OK;
     for (fg_tframe *f = t->frame;; f = f->parent) {
         fg_value *exit;
-        int32_t handler = fg_handler_pass(f, f->icode->instrs[f->pc].handler, NULL);
+        int32_t handler = fg_icode_handler_pass(f->icode, f->icode->instrs[f->pc].handler, NULL);
         if (f == t->root && fg_has_catches(t))
             break;
         while (handler >= 0 && (exit = fg_ambient_of_handler(f, handler)) != NULL) {
             if (n == MAX)
                 return fg_break(t, FG_BREAK_TOO_LONG, "nested context managers");
             FG_DO(fg_materialise(t, exit, &exits[n++]));
-            handler = fg_handler_pass(f, f->icode->instrs[f->icode->handlers[handler].target].handler, NULL);
+            handler = fg_icode_handler_pass(f->icode, f->icode->instrs[f->icode->handlers[handler].target].handler, NULL);
         }
         if (f == t->root)
             break;

@@ -9,8 +9,10 @@
  *
  * What the trace only knows about, an iterator or a list that was not needed yet, is built by *cold* steps of the catch itself, in its block.
  *
+ * A segment has no body of its own: its block gives all that to the host, which raises.
+ *
  * There is no catch (fg_is_covered says so, and what cannot be proved to succeed is a break) under a handler of an inlined function, for it has no
- * frame to go on in; in a segment, which has no host of its own; and where a compiler gets whole graphs.
+ * frame to go on in, and where a compiler gets whole graphs.
  */
 #include "tracer/trace.h"
 
@@ -18,31 +20,13 @@
 
 bool fg_has_catches(const fg_trace *t)
 {
-    return !t->opaque && t->ir.start_pc < 0;
-}
-
-/* What a handler of the frame is covered by itself only forgets the exception (and the name of it) and goes on raising: it is passed over. */
-int32_t fg_handler_pass(const fg_tframe *f, int32_t handler, int32_t *unbound)
-{
-    const fg_icode *icode = f->icode;
-    while (handler >= 0) {
-        const fg_instr *at = &icode->instrs[icode->handlers[handler].target];
-        bool forgets = at->op == FG_OP_COPY && at[1].op == FG_OP_POP_EXCEPT && at[2].op == FG_OP_RERAISE;
-        bool unbinds = at->op == FG_OP_LOAD_CONST && (at[1].op == FG_OP_STORE_FAST || at[1].op == FG_OP_STORE_DEREF) &&
-                       (at[2].op == FG_OP_DELETE_FAST || at[2].op == FG_OP_DELETE_DEREF) && at[3].op == FG_OP_RERAISE;
-        if (!forgets && !unbinds)
-            return fg_icode_handler_is_quiet(icode, handler) ? -1 : handler;
-        if (unbinds && unbound != NULL && at[1].op == FG_OP_STORE_FAST)
-            *unbound = at[1].arg;
-        handler = at->handler;
-    }
-    return -1;
+    return !t->opaque;
 }
 
 /* The handler that an exception of the current instruction of a frame comes to run, -1: none. */
 static int32_t handler_of(const fg_tframe *f, int32_t *unbound)
 {
-    return fg_handler_pass(f, f->icode->instrs[f->pc].handler, unbound);
+    return fg_icode_handler_pass(f->icode, f->icode->instrs[f->pc].handler, unbound);
 }
 
 /* `with` statements that only leave a state do not count: fg_restore_here. */
@@ -50,7 +34,7 @@ static bool is_covered(const fg_tframe *f)
 {
     int32_t handler = handler_of(f, NULL);
     while (handler >= 0 && fg_ambient_of_handler(f, handler) != NULL)
-        handler = fg_handler_pass(f, f->icode->instrs[f->icode->handlers[handler].target].handler, NULL);
+        handler = fg_icode_handler_pass(f->icode, f->icode->instrs[f->icode->handlers[handler].target].handler, NULL);
     return handler >= 0;
 }
 

@@ -257,3 +257,26 @@ int fg_icode_has_saved(const fg_icode *icode, int32_t i)
     }
     return 0;
 }
+
+int32_t fg_icode_handler_pass(const fg_icode *icode, int32_t handler, int32_t *unbound)
+{
+    while (handler >= 0) {
+        const fg_instr *at = &icode->instrs[icode->handlers[handler].target];
+        const int forgets = at->op == FG_OP_COPY && at[1].op == FG_OP_POP_EXCEPT && at[2].op == FG_OP_RERAISE;
+        const int unbinds = at->op == FG_OP_LOAD_CONST && (at[1].op == FG_OP_STORE_FAST || at[1].op == FG_OP_STORE_DEREF) &&
+                            (at[2].op == FG_OP_DELETE_FAST || at[2].op == FG_OP_DELETE_DEREF) && at[3].op == FG_OP_RERAISE;
+        if (!forgets && !unbinds)
+            return fg_icode_handler_is_quiet(icode, handler) ? -1 : handler;
+        if (unbinds && unbound != NULL && at[1].op == FG_OP_STORE_FAST)
+            *unbound = at[1].arg;
+        handler = at->handler;
+    }
+    return -1;
+}
+
+int32_t fg_icode_raise_place(const fg_icode *icode, int32_t pc)
+{
+    while (pc > 0 && icode->instrs[pc - 1].handler == icode->instrs[pc].handler && icode->instrs[pc - 1].line == icode->instrs[pc].line)
+        pc--;
+    return pc;
+}

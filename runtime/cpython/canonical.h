@@ -73,6 +73,11 @@ int32_t fg_icode_group_end(const fg_icode *icode, int32_t i);
 /* 1 if nobody observes what handler h gets: it restores the variables of a comprehension or turns a StopIteration that leaves a generator into an error,
  * and raises again. */
 int fg_icode_handler_is_quiet(const fg_icode *icode, int32_t h);
+/* The handler from this one (-1: none) on that does something with an exception, -1: none. What a handler is covered by itself only forgets the exception (and
+ * the name of it) and goes on raising: it is passed over. *unbound, where asked: a slot that those before it empty. */
+int32_t fg_icode_handler_pass(const fg_icode *icode, int32_t handler, int32_t *unbound);
+/* The first of the instructions in a row on one line under one handler: where one of them raises is the same to everybody. */
+int32_t fg_icode_raise_place(const fg_icode *icode, int32_t pc);
 /* 1 if before instruction i the stack may hold what LOAD_FAST_AND_CLEAR has saved, which may be NULL. */
 int fg_icode_has_saved(const fg_icode *icode, int32_t i);
 
