@@ -5,15 +5,10 @@ themselves (the expected values are CPython's), and the few that count compilati
 """
 import copy
 import os
-import sys
 from typing import Any, Callable
 
 import pytest
-
-_HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(_HERE, "..", "..", "fuzz"))
-
-from differential_compare import Observation, differences, observe  # noqa: E402
+from differential_compare import Observation, differences, observe
 
 ENGINE = os.environ.get("FG_TEST_ENGINE", "framegate")
 

@@ -6,13 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import counts
 import pytest
+from counts import Figure
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
-
-import counts  # noqa: E402
-from counts import Figure  # noqa: E402
 
 OUTPUT = """\
 # callgrind format

@@ -6,14 +6,12 @@ import subprocess
 import sys
 
 import pytest
+from differential_engines import BROKEN
+from differential_generate import generate
+from differential_run import run_program
 
 FUZZ = os.path.join(os.path.dirname(__file__), "..", "..", "fuzz")
 SCRIPT = os.path.join(FUZZ, "differential.py")
-sys.path.insert(0, FUZZ)
-
-from differential_engines import BROKEN  # noqa: E402
-from differential_generate import generate  # noqa: E402
-from differential_run import run_program  # noqa: E402
 
 IN_PROCESS = sorted(set(BROKEN) - {"crashes", "hangs"})
 EXPECTED_KINDS = {

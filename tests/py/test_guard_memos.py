@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import collections
 import gc
-import os
 import random
 import sys
 import types
 
 import numpy as np
 import pytest
+from framegate._core import GuardDesc, GuardProgram
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-from framegate._core import GuardDesc, GuardProgram  # noqa: E402
 
 
 class Node:

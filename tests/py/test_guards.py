@@ -6,21 +6,16 @@ import abc
 import array
 import collections
 import itertools
-import os
 import random
-import sys
 import types
 import weakref
 
+import guard_reference as reference
 import numpy as np
 import pytest
+from framegate._core import GuardDesc, GuardProgram, guard_accessors, guard_kinds, guard_unbound
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-import guard_reference as reference  # noqa: E402
-from framegate._core import GuardDesc, GuardProgram, guard_accessors, guard_kinds, guard_unbound  # noqa: E402
 
 NAN = float("nan")
 NAN_OTHER = reference.struct.unpack("<d", (0x7FF8000000000123).to_bytes(8, "little"))[0]

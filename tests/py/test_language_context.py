@@ -5,7 +5,6 @@ from typing import Any, Callable
 
 import numpy as np
 import pytest
-
 from support_engine import cap
 
 ONE, TWO = ValueError("one"), KeyError("two")

@@ -7,7 +7,6 @@ from typing import Any, Callable
 
 import numpy as np
 import pytest
-
 from support_engine import cap, needs_engine
 
 log: list = []

@@ -6,7 +6,6 @@ from typing import Any, Callable
 
 import numpy as np
 import pytest
-
 import support_elsewhere as elsewhere
 from support_engine import cap, needs_engine
 

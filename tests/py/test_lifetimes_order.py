@@ -6,7 +6,6 @@ import weakref
 from typing import Any, Callable
 
 import pytest
-
 from support_engine import cap
 
 log: list[str] = []

@@ -1,15 +1,10 @@
 """Real array code: equal to plain NumPy bit by bit over shapes, dtypes and Python values, and compiled as often as it must be, no more."""
 
-import os
-import sys
 
 import numpy as np
+import numpy_models as models
 import pytest
 from support_engine import cap, check_same, check_twins, counted, entries, needs_engine, observe
-
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "examples"))
-
-import numpy_models as models  # noqa: E402
 
 NAMES = sorted(models.inputs())
 

@@ -1,8 +1,6 @@
 """Real PyTorch code: outputs, gradients, buffers and effects equal eager's, over shapes, modes and dtypes; compiled as often as needed, no more."""
 
 import copy
-import os
-import sys
 
 import pytest
 from support_engine import cap, check_same, counted, entries, needs_engine, observe
@@ -10,7 +8,6 @@ from support_engine import cap, check_same, counted, entries, needs_engine, obse
 np = pytest.importorskip("numpy")
 torch = pytest.importorskip("torch")
 nn = torch.nn
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "examples"))
 
 import torch_models as models  # noqa: E402
 

@@ -4,16 +4,11 @@ from __future__ import annotations
 import abc
 import collections
 import gc
-import os
-import sys
 import types
 import weakref
 
 import numpy as np
-
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-from support_soundness import Scenarios, follow  # noqa: E402
+from support_soundness import Scenarios, follow
 
 scenarios = Scenarios()
 

@@ -3,13 +3,9 @@ from __future__ import annotations
 
 import abc
 import functools
-import os
-import sys
 import types
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-from support_soundness import Scenarios, follow  # noqa: E402
+from support_soundness import Scenarios, follow
 
 scenarios = Scenarios()
 

@@ -3,16 +3,12 @@ from __future__ import annotations
 
 import builtins
 import gc
-import os
 import sys
 import types
 
 import pytest
-
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-from support_engine import cap  # noqa: E402
-from support_soundness import Scenarios, follow, outcome  # noqa: E402
+from support_engine import cap
+from support_soundness import Scenarios, follow, outcome
 
 scenarios = Scenarios()
 

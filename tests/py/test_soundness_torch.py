@@ -2,13 +2,9 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import sys
 import types
 
 import pytest
-
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 torch = pytest.importorskip("torch")
 

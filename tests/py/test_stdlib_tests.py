@@ -6,13 +6,11 @@ import subprocess
 import sys
 
 import pytest
+from stdlib_tests import compare, known
+from stdlib_tests_known import KNOWN, MODULES, QUICK
 
 FUZZ = os.path.join(os.path.dirname(__file__), "..", "..", "fuzz")
 SCRIPT = os.path.join(FUZZ, "stdlib_tests.py")
-sys.path.insert(0, FUZZ)
-
-from stdlib_tests import compare, known  # noqa: E402
-from stdlib_tests_known import KNOWN, MODULES, QUICK  # noqa: E402
 
 pytest.importorskip("framegate")
 pytest.importorskip("test.test_scope", reason="the interpreter comes without its tests")
