@@ -382,7 +382,7 @@ static fg_flow instance_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value 
 fg_flow fg_attr_load_generic(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
 {
     fg_getter getter = {NULL, NULL};
-    fg_value *type;
+    fg_value *type = NULL;
     *out = NULL;
     FG_DO(fg_object_type(t, o, &type));
     FG_DO(generic_attr(t, o, type, name, out, &getter));

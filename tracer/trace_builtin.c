@@ -104,7 +104,7 @@ static fg_flow b_bool(fg_trace *t, const fg_bargs *a, fg_value **out)
 /* math.* of scalars: a step of the type that the example has, or a constant. */
 static fg_flow b_math(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
-    PyObject *stack[4];
+    PyObject *stack[4] = {NULL};
     bool all_const = true;
     if (a->n > 4)
         return unsupported(t, a);
@@ -212,7 +212,7 @@ static fg_flow is_instance(fg_trace *t, fg_value *v, PyTypeObject *type, fg_valu
 
 static fg_flow b_isinstance(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
-    PyTypeObject *type;
+    PyTypeObject *type = NULL;
     bool yes;
     FG_DO(runtime_type(t, a->v[0], &type));
     FG_DO(is_instance(t, a->v[0], type, a->v[1], 0, &yes));
@@ -248,7 +248,7 @@ static fg_flow b_issubclass(fg_trace *t, const fg_bargs *a, fg_value **out)
 
 static fg_flow b_type(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
-    PyTypeObject *type;
+    PyTypeObject *type = NULL;
     if (a->v[0]->kind == FG_V_OBJECT)
         return fg_object_type(t, a->v[0], out);
     FG_DO(runtime_type(t, a->v[0], &type));
@@ -551,7 +551,7 @@ static fg_flow attr_name(fg_trace *t, fg_value *v, PyObject **name)
 
 static fg_flow b_getattr(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
-    PyObject *name;
+    PyObject *name = NULL;
     FG_DO(attr_name(t, a->v[1], &name));
     if (a->n == 2)
         return fg_attr_load(t, a->v[0], name, out);
@@ -563,7 +563,7 @@ static fg_flow b_getattr(fg_trace *t, const fg_bargs *a, fg_value **out)
 
 static fg_flow b_hasattr(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
-    PyObject *name;
+    PyObject *name = NULL;
     fg_value *seen;
     FG_DO(attr_name(t, a->v[1], &name));
     FG_DO(fg_attr_lookup(t, a->v[0], name, &seen));
@@ -572,7 +572,7 @@ static fg_flow b_hasattr(fg_trace *t, const fg_bargs *a, fg_value **out)
 
 static fg_flow b_setattr(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
-    PyObject *name;
+    PyObject *name = NULL;
     fg_tframe *before = t->frame;
     FG_DO(attr_name(t, a->v[1], &name));
     FG_DO(fg_attr_store(t, a->v[0], name, a->v[2]));

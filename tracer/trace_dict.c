@@ -123,7 +123,7 @@ static fg_flow emit_item(fg_trace *t, fg_value *dict, fg_step_op op, fg_value *k
 
 fg_flow fg_dict_set(fg_trace *t, fg_value *dict, fg_value *key, fg_value *v)
 {
-    PyObject *k;
+    PyObject *k = NULL;
     Py_hash_t hash;
     FG_DO(fg_look(t, &key));
     FG_DO(fg_key_const(t, key, &k));

@@ -161,7 +161,7 @@ static PyObject *const_tuple(fg_trace *t, fg_value *v)
 
 static fg_flow build(fg_trace *t, fg_value *v, fg_step_op op, fg_reg *regs, int32_t n)
 {
-    fg_reg reg;
+    fg_reg reg = FG_REG_NONE;
     FG_DO(fg_emit(t, op, 0, 0, NULL, NULL, regs, n, &reg));
     FG_SET(t, v->reg, reg);
     return FG_FLOW_OK;
