@@ -18,6 +18,8 @@ typedef struct fg_view {
     FG_BORROWED PyObject *globals;
     FG_BORROWED PyObject *builtins;
     FG_BORROWED PyObject *func;
+    FG_BORROWED PyObject *const *lent; /* the arguments as the call gave them, or NULL: slots, or what slots were bound from */
+    Py_ssize_t n_lent;
 } fg_view;
 
 #endif

@@ -177,7 +177,7 @@ static PyObject *segment_invert(PyObject *object)
     for (int32_t i = 0; i < self->depth; i++)
         slots[self->n_slots + i] = fast[self->host_slots + i];
     PyFunctionObject *f = (PyFunctionObject *)func;
-    fg_view view = {slots, n, f->func_closure, f->func_globals, f->func_builtins, func};
+    fg_view view = {slots, n, f->func_closure, f->func_globals, f->func_builtins, func, NULL, 0};
     Py_INCREF(self);
     fg_thread_levels_add(FG_EVALUATOR_LEVELS); /* the C stack was measured above */
     fg_outcome outcome = fg_site_dispatch(&self->owner, &view, &result);

@@ -333,6 +333,7 @@ static fg_status make_entry(fg_trace *t, const fg_compile_request *request, cons
     entry->code = code;
     code = NULL;
     entry->uses_closure = uses_closure;
+    entry->is_host = t->ir.exit.is_break && point->pc < 0;
     FG_TRY(fg_desc_seal(t->desc));
     entry->repeatable = repeatable;
     entry->desc = t->desc;

@@ -44,6 +44,16 @@ PyObject *fg_frame_func(fg_frame *frame)
 #endif
 }
 
+PyObject **fg_frame_stack(PyObject *const *values, Py_ssize_t n)
+{
+    const _PyInterpreterFrame *frame = PyThreadState_Get()->cframe->current_frame;
+    if (frame == NULL)
+        return NULL;
+    const PyCodeObject *code = frame->f_code;
+    PyObject *const *first = frame->localsplus + code->co_nlocalsplus, *const *end = first + code->co_stacksize;
+    return (uintptr_t)values >= (uintptr_t)first && (uintptr_t)(values + n) <= (uintptr_t)end ? (PyObject **)values : NULL;
+}
+
 PyObject *fg_interpreter_modules(void)
 {
     const PyInterpreterState *interp = PyThreadState_Get()->interp;

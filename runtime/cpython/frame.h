@@ -20,6 +20,8 @@ PyObject **fg_frame_slots(fg_frame *frame);
 /* Replace one slot (steals value; NULL unbinds); the old value is dropped last. */
 void fg_frame_slot_set(fg_frame *frame, Py_ssize_t index, FG_STEALS PyObject *value);
 int fg_frame_line(fg_frame *frame);
+/* The same array, if it is a part of the stack of the frame that runs: that frame will drop what is there then. Else NULL. */
+PyObject **fg_frame_stack(PyObject *const *values, Py_ssize_t n);
 
 /* 1 if this thread is being traced, profiled or monitored (settrace, setprofile, events of sys.monitoring for all code), so that the user's own code should run. */
 int fg_thread_traced(void);

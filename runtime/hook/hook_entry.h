@@ -17,6 +17,7 @@ typedef struct fg_entry {
     uint64_t hits;
     FG_OWNED PyCodeObject *code; /* the target's */
     uint8_t uses_closure;        /* the target function gets the user's function's closure */
+    uint8_t is_host;             /* the target goes on in the user's own code */
     uint8_t planned;             /* straight was asked for */
     fg_straight *straight;       /* a way to run code without the interpreter's loop, or NULL */
     uint8_t published;

@@ -4,6 +4,7 @@
 #include "runtime/hook/hook_gate.h"
 #include "runtime/base/alloc.h"
 #include "runtime/cpython/frame.h"
+#include "runtime/hook/hook_handover.h"
 #include "runtime/hook/hook_hit.h"
 
 #include <stddef.h>
@@ -32,6 +33,7 @@ fg_status fg_gate_prepare(fg_gate *gate)
     gate->code = code;
     gate->shape = shape;
     gate->n_exact = fg_bind_shape_exact(&shape);
+    gate->drops_args = (uint8_t)fg_handover_drops_args(code);
     gate->always_plain = (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) != 0;
     fg_site_owner_attach(&gate->owner, site);
     fg_site_drop(site);
@@ -46,10 +48,11 @@ fail:
 
 static PyObject *run_plain(fg_gate *gate, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
-    return ((PyFunctionObject *)gate->func)->vectorcall(gate->func, args, nargsf, kwnames);
+    return fg_handover_plain(gate->func, args, nargsf, kwnames);
 }
 
-static inline void make_view(fg_view *view, const fg_gate *gate, PyObject *const *slots, Py_ssize_t n_slots)
+static inline void make_view(fg_view *view, const fg_gate *gate, PyObject *const *slots, Py_ssize_t n_slots, PyObject *const *lent,
+                             Py_ssize_t n_lent)
 {
     PyFunctionObject *func = (PyFunctionObject *)gate->func;
     view->slots = slots;
@@ -58,6 +61,8 @@ static inline void make_view(fg_view *view, const fg_gate *gate, PyObject *const
     view->globals = func->func_globals;
     view->builtins = func->func_builtins;
     view->func = gate->func;
+    view->lent = lent;
+    view->n_lent = n_lent;
 }
 
 static __attribute__((noinline)) PyObject *stack_exhausted(fg_gate *gate)
@@ -94,7 +99,7 @@ static __attribute__((noinline)) PyObject *call_bound(fg_gate *gate, PyObject *c
         return run_plain(gate, args, nargsf, kwnames);
     fg_outcome outcome = FG_OUTCOME_PLAIN;
     if (bind(gate, args, PyVectorcall_NARGS(nargsf), kwnames, slots)) {
-        make_view(&view, gate, slots, n);
+        make_view(&view, gate, slots, n, args, PyVectorcall_NARGS(nargsf) + (kwnames != NULL ? PyTuple_GET_SIZE(kwnames) : 0));
         outcome = fg_site_dispatch(&gate->owner, &view, &result);
         /* Plain code gets its arguments anew; ours must not keep a temporary of the call alive meanwhile. */
         fg_bind_release(slots, n);
@@ -142,14 +147,15 @@ static PyObject *gate_call(PyObject *self, PyObject *const *args, size_t nargsf,
         return run_plain(gate, args, nargsf, kwnames);
     if (FG_UNLIKELY((PyObject *)gate->code != ((PyFunctionObject *)gate->func)->func_code) && !prepare_call(gate))
         return run_plain(gate, args, nargsf, kwnames);
-    if (FG_UNLIKELY(gate->always_plain))
+    if (FG_UNLIKELY(gate->always_plain) ||
+        (gate->drops_args && fg_handover_is_heard(args, PyVectorcall_NARGS(nargsf) + (kwnames != NULL ? PyTuple_GET_SIZE(kwnames) : 0))))
         return run_plain(gate, args, nargsf, kwnames);
     if (FG_UNLIKELY(kwnames != NULL) || FG_UNLIKELY(PyVectorcall_NARGS(nargsf) != gate->n_exact))
         return call_bound(gate, args, nargsf, kwnames);
     fg_view view;
     fg_target spare;
     PyObject *result = NULL;
-    make_view(&view, gate, args, gate->n_exact);
+    make_view(&view, gate, args, gate->n_exact, args, gate->n_exact);
     fg_hit hit = fg_site_hit(&gate->owner, &view, &spare, &result);
     if (FG_LIKELY(hit == FG_HIT_DONE))
         return result;
@@ -186,7 +192,7 @@ fg_status fg_gate_with_view(fg_gate *gate, PyObject *const *args, Py_ssize_t n_a
         st = FG_ERR_INVALID;
         goto fail;
     }
-    make_view(&view, gate, slots, n);
+    make_view(&view, gate, slots, n, NULL, 0);
     st = use(gate, &view, arg);
 fail:
     if (slots != NULL)

@@ -16,6 +16,7 @@ typedef struct fg_gate {
     FG_OWNED PyCodeObject *code; /* NULL: not prepared yet */
     Py_ssize_t n_exact;          /* fg_bind_shape_exact */
     uint8_t always_plain;        /* generators and the like, or a site could not be had */
+    uint8_t drops_args;          /* the code may let go of an argument before it returns (hook_handover.h) */
     fg_site_owner owner;
     fg_bind_shape shape;
     fg_site_options options;

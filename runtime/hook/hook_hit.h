@@ -14,6 +14,7 @@
 #ifndef FG_HOOK_HIT_H
 #define FG_HOOK_HIT_H
 
+#include "runtime/hook/hook_handover.h"
 #include "runtime/hook/hook_site.h"
 
 enum { FG_HIT_FEW_INPUTS = 12 }; /* in the frame of the hit path */
@@ -82,6 +83,8 @@ static inline __attribute__((always_inline)) fg_hit fg_hit_evaluate(fg_site_owne
         int last = fg_load_relaxed(&snapshot->count) == 1;
         if (FG_LIKELY(!last))
             fg_cache_snapshot_release_locked(snapshot);
+        if (FG_UNLIKELY(entry->is_host) && view->n_lent > 0)
+            fg_handover_inputs(view, inputs, eval.n_inputs);
         *result = ((PyFunctionObject *)target)->vectorcall(target, inputs, eval.n_inputs | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
         if (FG_UNLIKELY(last))
             fg_cache_snapshot_release_locked(snapshot);

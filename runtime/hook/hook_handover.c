@@ -1,0 +1,103 @@
+#include "runtime/hook/hook_handover.h"
+
+#include "guards/adaptor_torch.h"
+#include "guards/guard_drop.h"
+#include "runtime/base/alloc.h"
+#include "runtime/cpython/canonical.h"
+#include "runtime/cpython/frame.h"
+
+enum { FEW = 16, MAX_PARTS = 64, MAX_DEPTH = 3 };
+
+PyObject *fg_handover_plain(PyObject *func, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    Py_ssize_t n = PyVectorcall_NARGS(nargsf) + (kwnames != NULL ? PyTuple_GET_SIZE(kwnames) : 0);
+    PyObject *few[FEW], **given = few, **stack = NULL, *result;
+    for (Py_ssize_t i = 0; i < n && stack == NULL; i++)
+        if (Py_REFCNT(args[i]) == 1 && (stack = fg_frame_stack(args, n)) == NULL)
+            break;
+    if (stack == NULL || (n > FEW && (given = fg_malloc((size_t)n * sizeof *given)) == NULL))
+        return ((PyFunctionObject *)func)->vectorcall(func, args, nargsf, kwnames);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        given[i] = stack[i];
+        if (Py_REFCNT(given[i]) == 1) {
+            stack[i] = Py_NewRef(Py_None);
+            Py_SET_REFCNT(given[i], 0);
+        }
+    }
+    result = ((PyFunctionObject *)func)->vectorcall(func, given, (size_t)PyVectorcall_NARGS(nargsf), kwnames);
+    if (given != few)
+        fg_free(given);
+    return result;
+}
+
+static int is_among(PyObject *o, PyObject *const *inputs, uint32_t n_inputs)
+{
+    for (uint32_t i = 0; i < n_inputs; i++)
+        if (inputs[i] == o)
+            return 1;
+    return 0;
+}
+
+/* Arguments that were bound have a reference in the slots of the view too. */
+void fg_handover_inputs(const fg_view *view, PyObject *const *inputs, uint32_t n_inputs)
+{
+    const int is_bound = view->slots != view->lent;
+    PyObject **stack = NULL, **slots = (PyObject **)view->slots;
+    for (Py_ssize_t i = 0; i < view->n_lent; i++) {
+        PyObject *o = view->lent[i];
+        Py_ssize_t slot = 0;
+        if (Py_REFCNT(o) != 1 + is_bound || !is_among(o, inputs, n_inputs))
+            continue;
+        while (is_bound && slot < view->n_slots && slots[slot] != o)
+            slot++;
+        if ((is_bound && slot == view->n_slots) || (stack == NULL && (stack = fg_frame_stack(view->lent, view->n_lent)) == NULL))
+            return;
+        stack[i] = Py_NewRef(Py_None);
+        if (is_bound)
+            slots[slot] = Py_NewRef(Py_None);
+        Py_SET_REFCNT(o, 0);
+    }
+}
+
+static int is_heard(PyObject *o, int depth)
+{
+    PyTypeObject *type = Py_TYPE(o);
+    if (Py_REFCNT(o) != 1 || fg_drop_is_trivial(o))
+        return 0;
+    if (type == &PyList_Type || type == &PyTuple_Type) {
+        for (Py_ssize_t i = 0; i < Py_SIZE(o) && i < MAX_PARTS && depth < MAX_DEPTH; i++)
+            if (is_heard(PySequence_Fast_GET_ITEM(o, i), depth + 1))
+                return 1;
+        return 0;
+    }
+    return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) && !fg_torch_type_is_family(type) && !fg_drop_is_quiet(o);
+}
+
+int fg_handover_is_heard(PyObject *const *args, Py_ssize_t n)
+{
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (is_heard(args[i], 0))
+            return 1;
+    return 0;
+}
+
+int fg_handover_drops_args(PyCodeObject *code)
+{
+    enum { CELL = 0x40 };
+    int n = code->co_argcount + code->co_kwonlyargcount + ((code->co_flags & CO_VARARGS) != 0) + ((code->co_flags & CO_VARKEYWORDS) != 0);
+    const unsigned char *kinds = (const unsigned char *)PyBytes_AS_STRING(code->co_localspluskinds);
+    fg_icode *icode;
+    int drops = 0;
+    if (n == 0 || fg_decode(code, &icode) != FG_OK) {
+        PyErr_Clear();
+        return n > 0;
+    }
+    for (int32_t i = 0; i < icode->n_instrs && !drops; i++) {
+        const fg_instr *in = &icode->instrs[i];
+        const int lets_go =
+            in->op == FG_OP_STORE_FAST || in->op == FG_OP_DELETE_FAST || in->op == FG_OP_STORE_DEREF || in->op == FG_OP_DELETE_DEREF;
+        drops = lets_go && in->arg < n && (in->op == FG_OP_STORE_FAST || in->op == FG_OP_DELETE_FAST || (kinds[in->arg] & CELL));
+    }
+    fg_icode_release(icode);
+    return drops;
+}
