@@ -425,6 +425,12 @@ fg_flow fg_sorted(fg_trace *t, fg_value **items, int32_t n, fg_value **keys, boo
 fg_flow fg_list_changed(fg_trace *t, fg_value *list, const char *method, fg_value **args,
                         int32_t n); /* mark mutated, emit the method call */
 
+/* Sets that existed at entry (trace_set.c). */
+bool fg_is_old_set(const fg_value *v);
+fg_flow fg_set_contains(fg_trace *t, fg_value *set, fg_value *item, bool *found);
+fg_flow fg_set_len(fg_trace *t, fg_value *set, int64_t *len);
+fg_flow fg_set_method(fg_trace *t, fg_value *set, PyObject *name, fg_value **args, int32_t n, fg_value **out, bool *handled);
+
 /* --- iterators (trace_iter.c) */
 fg_flow fg_iter_new(fg_trace *t, fg_value *o, fg_value **out);
 fg_flow fg_iter_next(fg_trace *t, fg_value *it, fg_value **out); /* *out NULL: exhausted */

@@ -70,6 +70,10 @@ static fg_flow b_scalar(fg_trace *t, const fg_bargs *a, fg_value **out)
                 return fg_exception_text(t, a->v[0], 1, out);
             if (a->n == 1 && a->callable == (PyObject *)&PyUnicode_Type && a->v[0]->kind == FG_V_CONST && a->v[0]->real == Py_None)
                 return text_of_none(t, out);
+            if (a->n == 1 && a->v[0]->kind == FG_V_CONST && PyType_Check(a->v[0]->real) &&
+                (a->callable == (PyObject *)&PyUnicode_Type ||
+                 (PyCFunction_Check(a->callable) && strcmp(((PyCFunctionObject *)a->callable)->m_ml->ml_name, "repr") == 0)))
+                return fg_convert_value(t, a->v[0], 1, out);
             if (a->n == 1 && fg_is_exception(a->v[0]) && PyType_Check(a->callable) == 0)
                 return fg_convert_value(t, a->v[0], 2, out);
             if (a->n == 1 && a->v[0]->kind == FG_V_TENSOR &&

@@ -319,6 +319,8 @@ static fg_flow call_method(fg_trace *t, fg_value *m, fg_value **args, int32_t n,
     if (m->a->kind == FG_V_FUNC)
         return fg_call_python(t, m->a, self, args, n, kwnames, out);
     if (m->a->kind == FG_V_CONST && m->key != NULL) {
+        if (self->kind == FG_V_OBJECT && self->type != NULL && kwnames != NULL && PyTuple_GET_SIZE(kwnames) > 0)
+            return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U with keywords", m->key);
         if (self->kind == FG_V_OBJECT && self->type != NULL)
             return fg_call_object_method(t, self, m->a->real, m->key, args, n, out);
         return fg_container_method(t, self, m->key, args, n, kwnames, out);
@@ -398,7 +400,7 @@ fg_flow fg_call(fg_trace *t, fg_value *f, fg_value **args, int32_t n, PyObject *
         if ((Py_TYPE(callable) == &PyMethodDescr_Type || Py_TYPE(callable) == &PyWrapperDescr_Type) && n > 0) { /* list.append(l, x) */
             FG_DO(fg_look(t, &args[0]));
             PyMethodDescrObject *d = (PyMethodDescrObject *)callable;
-            if (args[0]->kind == FG_V_OBJECT)
+            if (args[0]->kind == FG_V_OBJECT && (kwnames == NULL || PyTuple_GET_SIZE(kwnames) == 0))
                 return fg_call_object_method(t, args[0], callable, d->d_common.d_name, args + 1, n - 1, out);
             if (args[0]->type == d->d_common.d_type && args[0]->kind != FG_V_TENSOR)
                 return fg_container_method(t, args[0], d->d_common.d_name, args + 1, n - 1, kwnames, out);

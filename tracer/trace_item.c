@@ -65,6 +65,8 @@ fg_flow fg_len(fg_trace *t, fg_value *o, int64_t *len)
             *len = PyDict_GET_SIZE(o->real);
             return fg_guard(t, FG_GUARD_LENGTH, o->node, NULL, *len, *len);
         }
+        if (fg_is_old_set(o))
+            return fg_set_len(t, o, len);
         FG_DO(fg_call_special(t, o, fg_names.s_len, NULL, 0, &out, &found));
         if (!found)
             return fg_break(t, FG_BREAK_RAISES, "object of type '%s' has no len()", o->type->tp_name);
@@ -523,6 +525,8 @@ fg_flow fg_contains(fg_trace *t, fg_value *item, fg_value *o, bool *found)
             FG_DO(fg_equal(t, item, o->items[i], found));
         return FG_FLOW_OK;
     }
+    if (fg_is_old_set(o))
+        return fg_set_contains(t, o, item, found);
     if (o->kind == FG_V_OBJECT) {
         fg_value *out;
         bool has;

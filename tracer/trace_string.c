@@ -28,6 +28,38 @@ static bool is_plain(const fg_value *v)
     return fg_is_scalar(v) || (v->kind == FG_V_CONST && v->real == Py_None);
 }
 
+/* A class whose metaclass is `type`: its module and its name make its text, str and repr alike. */
+static bool is_plain_class(const fg_value *v)
+{
+    return v->kind == FG_V_CONST && PyType_Check(v->real) && Py_IS_TYPE(v->real, &PyType_Type);
+}
+
+static fg_flow class_text(fg_trace *t, fg_value *v, fg_value **out)
+{
+    static const char *const names[] = {"__module__", "__qualname__"};
+    PyObject *parts[2], *text;
+    const bool is_fixed = !(((PyTypeObject *)v->real)->tp_flags & Py_TPFLAGS_HEAPTYPE);
+    for (int i = 0; i < 2 && !is_fixed; i++) {
+        fg_value *part;
+        PyObject *name = fg_own(t, PyUnicode_InternFromString(names[i]));
+        if (name == NULL)
+            return FG_FLOW_ERROR;
+        FG_DO(fg_attr_load(t, v, name, &part));
+        FG_DO(fg_look(t, &part));
+        if (part->type != &PyUnicode_Type)
+            return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "the text of a class whose %s is no str", names[i]);
+        FG_DO(fg_concrete(t, part));
+        parts[i] = part->real;
+    }
+    if (is_fixed)
+        text = PyObject_Repr(v->real);
+    else if (PyUnicode_CompareWithASCIIString(parts[0], "builtins") == 0)
+        return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "the text of a class of builtins");
+    else
+        text = PyUnicode_FromFormat("<class '%U.%U'>", parts[0], parts[1]);
+    return fg_own(t, text) && (*out = fg_value_const(t, text)) ? FG_FLOW_OK : FG_FLOW_ERROR;
+}
+
 fg_flow fg_format_value(fg_trace *t, fg_value *v, fg_value *spec, fg_value **out)
 {
     FG_DO(fg_look(t, &v));
@@ -37,6 +69,8 @@ fg_flow fg_format_value(fg_trace *t, fg_value *v, fg_value *spec, fg_value **out
     }
     if (fg_is_exception(v) && spec == NULL)
         return fg_exception_text(t, v, 1, out);
+    if (is_plain_class(v) && (spec == NULL || PyUnicode_GET_LENGTH(spec->real) == 0))
+        return class_text(t, v, out);
     if (v->kind == FG_V_TENSOR && !fg_is_covered(t))
         return string_step(t, FG_STEP_FORMAT, 0, (fg_value *[]){v, spec}, spec ? 2 : 1, NULL, FG_SF_RAISES, out);
     if (!is_plain(v))
@@ -60,6 +94,8 @@ fg_flow fg_convert_value(fg_trace *t, fg_value *v, int kind, fg_value **out)
     FG_DO(fg_look(t, &v));
     if (fg_is_exception(v))
         return fg_exception_text(t, v, kind, out);
+    if (is_plain_class(v) && (kind == 1 || kind == 2))
+        return class_text(t, v, out);
     if (!is_plain(v))
         return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "str or repr of %s", v->type ? v->type->tp_name : "a run-time object");
     if (kind == 1)
