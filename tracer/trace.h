@@ -456,7 +456,10 @@ fg_flow fg_object_materialise(fg_trace *t, fg_value *o, fg_reg *reg);
 fg_flow fg_call_object_method(fg_trace *t, fg_value *self, PyObject *descr, PyObject *name, fg_value **args, int32_t n, fg_value **out);
 fg_flow fg_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out);
 fg_flow fg_compare(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out);
-/* *out NULL: it is no comparison with a member of an enumeration of strings (trace_enum.c). */
+/* Whether one of the two is a member of an enumeration of integers and the other one such or a number: then pair has numbers alone (trace_enum.c). */
+fg_flow fg_enum_binary(fg_trace *t, const char *operator, fg_value * a, fg_value *b, fg_value **pair, bool *members);
+fg_flow fg_enum_numbers(fg_trace *t, fg_value **pair, bool *members); /* the same for comparisons */
+/* *out NULL: it is no comparison with a member of an enumeration of strings or integers. */
 fg_flow fg_enum_compare(fg_trace *t, int op, fg_value *a, fg_value *b, PyObject **out);
 
 /* --- strings (trace_string.c) */

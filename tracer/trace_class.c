@@ -276,8 +276,13 @@ fg_flow fg_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
         return fg_scalar_binary(t, op, a, b, out);
     if (a->type == &PyUnicode_Type && op % 13 == 6 && (b->kind == FG_V_TUPLE || fg_is_scalar(b)))
         return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "formatting with %%");
-    if (a->kind == FG_V_OBJECT || b->kind == FG_V_OBJECT)
-        return object_binary(t, op, a, b, out);
+    if (a->kind == FG_V_OBJECT || b->kind == FG_V_OBJECT) {
+        fg_value *pair[2];
+        bool members = false;
+        if (op % 13 != 4) /* integers have no @ */
+            FG_DO(fg_enum_binary(t, binary_names[op % 13], a, b, pair, &members));
+        return members ? fg_scalar_binary(t, op, pair[0], pair[1], out) : object_binary(t, op, a, b, out);
+    }
     return fg_break(t, FG_BREAK_RAISES, "operator between %s and %s", a->type ? a->type->tp_name : "a run-time object",
                     b->type ? b->type->tp_name : "a run-time object");
 }
@@ -292,6 +297,12 @@ fg_flow fg_compare(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out
         return fg_tensor_compare(t, op, a, b, out);
     if (fg_is_scalar(a) && fg_is_scalar(b))
         return fg_scalar_compare(t, op, a, b, out);
+    fg_value *pair[2] = {a, b};
+    bool members = false;
+    if (a->kind == FG_V_OBJECT || b->kind == FG_V_OBJECT)
+        FG_DO(fg_enum_numbers(t, pair, &members));
+    if (members)
+        return fg_scalar_compare(t, op, pair[0], pair[1], out);
     PyObject *of_members;
     FG_DO(fg_enum_compare(t, op, a, b, &of_members));
     if (of_members != NULL)
