@@ -29,6 +29,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from guard_reference_drop import drops_quietly
 
 ABSENT = type("ABSENT", (), {"__repr__": lambda self: "ABSENT"})()
 WRONG = type("WRONG", (), {"__repr__": lambda self: "WRONG"})()
@@ -150,11 +151,11 @@ def parse(text: str, objects: dict[str, Any] | None = None) -> Guards:
             line.take()
             kind = line.take()
             operand: Any = None
-            if kind in ("truth", "length", "abc_token"):
+            if kind in ("truth", "length", "abc_token", "drops_quietly"):
                 operand = line.constant(resolve)
             elif kind in ("in_range", "torch_globals"):
                 operand = (line.constant(resolve), line.constant(resolve))
-            elif kind in ("type_is", "is", "is_subtype", "is_no_subtype", "equals", "dict_has", "dict_lacks", "dict_keys", "set_has", "set_lacks", "set_items", "attr_has", "attr_lacks", "iterator_at", "accepts"):
+            elif kind in ("type_is", "is", "is_subtype", "is_no_subtype", "equals", "dict_has", "dict_lacks", "dict_keys", "set_has", "set_lacks", "set_items", "attr_has", "attr_lacks", "attr_drops_quietly", "item_drops_quietly", "iterator_at", "accepts"):
                 operand = line.constant(resolve)
             elif kind == "tensor":
                 operand = (row.split(" tensor ", 1)[1], line.constant(resolve), line.constant(resolve))
@@ -228,6 +229,11 @@ def dict_find(container: dict, key: Any) -> Any:
     return WRONG if undecided else ABSENT
 
 
+def found_in(container: dict, key: Any) -> bool:
+    found = dict_find(container, key)
+    return found is not ABSENT and found is not WRONG
+
+
 def instance_dict(value: Any) -> dict:
     if type(value) is types.FunctionType:  # asking would make one
         found = pointer(value, FUNCTION_PARTS[4])
@@ -273,6 +279,8 @@ def iterator_parts(value: Any) -> list:
         return [pointer(value, 16)]
     if kind is ORDERED:
         return [pointer(value, 24), pointer(value, 56)]
+    if kind is enumerate and iterator_state(value) is None:  # beyond 64 bits nothing of it is read
+        return []
     if kind is enumerate or kind is zip:
         return [pointer(value, 24)]
     if kind is map or kind is CALLABLE or kind is itertools.chain:
@@ -466,6 +474,7 @@ def read(accessor: str, parent: Any, operand: Any, call: dict) -> Any:
         return WRONG
 
 
+REFERENCES_HERE = 8  # about so many are the oracle's own: operands of random conditions are far from the counts of their values
 TRUTHS = (type(None), bool, int, float, complex, str, bytes, tuple, list, dict, set, frozenset)
 SIZED = (tuple, list, dict, set, frozenset, str, bytes, bytearray, deque, array.array, range)
 
@@ -500,7 +509,7 @@ def holds(kind: str, value: Any, operand: Any, tensor_text) -> bool:
                 return length(base, value) == operand
         return False
     if kind == "dict_has":
-        return isinstance(value, dict) and dict_find(value, operand) not in (ABSENT, WRONG)
+        return isinstance(value, dict) and found_in(value, operand)
     if kind == "dict_lacks":
         return isinstance(value, dict) and dict_find(value, operand) is ABSENT
     if kind in ("set_has", "set_lacks", "set_items"):
@@ -511,7 +520,7 @@ def holds(kind: str, value: Any, operand: Any, tensor_text) -> bool:
         if kind == "set_items":
             found = [dict_find(members, item) for item in operand]
             return len(members) == len(operand) and all(map(same_bits, found, operand))
-        return (dict_find(members, operand) in (ABSENT, WRONG)) is False if kind == "set_has" else dict_find(members, operand) is ABSENT
+        return found_in(members, operand) if kind == "set_has" else dict_find(members, operand) is ABSENT
     if kind == "dict_keys":
         return isinstance(value, dict) and same_bits(tuple(key for key, _ in stored_pairs(value)), operand)
     if kind in ("attr_has", "attr_lacks"):
@@ -519,6 +528,11 @@ def holds(kind: str, value: Any, operand: Any, tensor_text) -> bool:
         return found is ABSENT if kind == "attr_lacks" else found is not ABSENT and found is not WRONG
     if kind == "iterator_at":
         return iterator_state(value) == operand
+    if kind == "drops_quietly":
+        return drops_quietly(value) or (operand > 0 and sys.getrefcount(value) > operand + REFERENCES_HERE)
+    if kind in ("attr_drops_quietly", "item_drops_quietly"):
+        found = read("instance_attr", value, operand, {}) if kind == "attr_drops_quietly" else dict_find(value, operand) if isinstance(value, dict) else WRONG
+        return found is ABSENT or (found is not WRONG and drops_quietly(found))
     if kind == "is_nan":
         return type(value) is float and math.isnan(value)
     if kind == "in_range":
@@ -626,6 +640,13 @@ def arrays_apart(values: list, tensors: list, kind: str) -> bool:
     return True
 
 
+def no_dict_of(values: list) -> bool:
+    tables = [value for value in values if isinstance(value, dict)]
+    owners = [value for value in values if type(value) is not dict]
+    own = [gc.get_referents(type.__dict__["__dict__"].__get__(one))[0] if isinstance(one, type) else instance_dict(one) for one in owners if tables]
+    return not any(one is table for table in tables for one in own)
+
+
 def evaluate(guards: Guards, call: dict, tensor_text=lambda value: None) -> bool:
     """call: args (a list), and optionally closure, globals, builtins, func. tensor_text gives a tensor's metadata as the text form has it."""
     n = len(guards.nodes)
@@ -672,6 +693,8 @@ def evaluate(guards: Guards, call: dict, tensor_text=lambda value: None) -> bool
         if kind == "holds" and not expression_holds(text, [values[i] for i in ids], [tensor_of(guards, i) for i in ids]):
             return False
         if kind in ("memory_apart", "storage_distinct") and not arrays_apart([values[i] for i in ids], [tensor_of(guards, i) for i in ids], kind):
+            return False
+        if kind == "no_dict_of" and not no_dict_of([values[i] for i in ids]):
             return False
         if kind == "same" and len(set(objects)) != 1:
             return False

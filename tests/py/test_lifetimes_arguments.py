@@ -6,7 +6,6 @@ from typing import Any, Callable
 
 import numpy as np
 import pytest
-
 from support_engine import cap
 
 log: list = []
