@@ -56,7 +56,7 @@ typedef struct fg_cache_snapshot {
 } fg_cache_snapshot;
 
 typedef struct fg_cache_ops {
-    /* Build the program of n entries (none of the calls for n = 0). old is the program of the first n-1 of them, or NULL. May be NULL. */
+    /* Build the program of n entries (none of the calls for n = 0). old is the program that it takes the place of, or NULL. May be NULL. */
     fg_status (*build)(void *owner, fg_cache_entry *const *entries, size_t n, void *old, void **out);
     void (*program_free)(void *program);
     /* fg_cache_lookup: index of the entry that matches and is not in `skip` (a bitmap of n bits), or -1. */
@@ -90,6 +90,8 @@ void fg_cache_entry_init(fg_cache_entry *entry, fg_cache_mode mode, void (*free)
 fg_status fg_cache_add(fg_cache *cache, fg_epoch_reader *reader, fg_cache_entry *entry);
 /* Rebuild without invalid entries; nothing to do is FG_OK. */
 fg_status fg_cache_sweep(fg_cache *cache, fg_epoch_reader *reader);
+/* The same even if nobody leaves: the program is built again, with what the old one has learnt. An empty cache stays as it is. */
+fg_status fg_cache_rebuild(fg_cache *cache, fg_epoch_reader *reader);
 /* Invalidate one entry and sweep. The entry is never returned again even if the sweep runs out of memory. */
 fg_status fg_cache_remove(fg_cache *cache, fg_epoch_reader *reader, fg_cache_entry *entry);
 /* Drop all entries: no allocation, no failure. They are invalidated too, so that who still counts one sees it. */

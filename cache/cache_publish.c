@@ -11,7 +11,7 @@
  * 1. Nothing after the CAS may fail.
  * 2. Between take and CAS the build callback may run anything (in LOCKED mode the lock may change hands): read nothing from the cache that was read before
  *    it, except through the counted snapshot.
- * 3. Survivors keep their relative order, so that a pure addition hands the old program to `build`.
+ * 3. Survivors keep their relative order.
  */
 #include "cache/cache.h"
 #include "runtime/base/alloc.h"
@@ -142,10 +142,8 @@ static fg_status build_successor(fg_cache *cache, const plan *p, const fg_cache_
         next->entries[next->n++] = added;
     for (uint32_t i = 0; i < next->n; i++)
         fg_cache_entry_take(next->entries[i]);
-    if (cache->ops->build != NULL) {
-        int pure_addition = added != NULL && old != NULL && p->n_kept == old->n;
-        FG_TRY(cache->ops->build(cache->owner, next->entries, next->n, pure_addition ? old->program : NULL, &next->program));
-    }
+    if (cache->ops->build != NULL)
+        FG_TRY(cache->ops->build(cache->owner, next->entries, next->n, old != NULL ? old->program : NULL, &next->program));
     fg_cache_snapshot_order(next, next->order);
     *out = next;
     return FG_OK;
@@ -185,14 +183,14 @@ static fg_cache_snapshot *take_in_section(fg_cache *cache, fg_epoch_reader *read
     return snapshot;
 }
 
-/* The loop of every writer. added is NULL for a rebuild, which is skipped when everybody would stay. */
-static fg_status update(fg_cache *cache, fg_epoch_reader *reader, fg_cache_entry *added)
+/* The loop of every writer. Nothing is done when nobody is added, everybody would stay and it need not be. */
+static fg_status update(fg_cache *cache, fg_epoch_reader *reader, fg_cache_entry *added, int needed)
 {
     for (;;) {
         plan p;
         fg_cache_snapshot *old = take_in_section(cache, reader), *next = NULL;
         plan_make(&p, old, fg_load_relaxed(&cache->limit) - (added != NULL));
-        if (added == NULL && (old == NULL || p.n_kept == old->n)) {
+        if (added == NULL && (old == NULL || (p.n_kept == old->n && !needed))) {
             if (old != NULL)
                 fg_cache_snapshot_drop(old);
             return FG_OK;
@@ -212,7 +210,7 @@ fg_status fg_cache_add(fg_cache *cache, fg_epoch_reader *reader, fg_cache_entry 
     if (entry->threads != is_threads(cache) || !fg_cas_acq_rel(&entry->claimed, &expected, (uint8_t)1))
         return FG_ERR_INVALID;
     fg_cache_touch(cache, entry);
-    fg_status st = update(cache, reader, entry);
+    fg_status st = update(cache, reader, entry, 1);
     if (st != FG_OK)
         fg_store_release(&entry->claimed, (uint8_t)0);
     return st;
@@ -220,13 +218,18 @@ fg_status fg_cache_add(fg_cache *cache, fg_epoch_reader *reader, fg_cache_entry 
 
 fg_status fg_cache_sweep(fg_cache *cache, fg_epoch_reader *reader)
 {
-    return update(cache, reader, NULL);
+    return update(cache, reader, NULL, 0);
+}
+
+fg_status fg_cache_rebuild(fg_cache *cache, fg_epoch_reader *reader)
+{
+    return update(cache, reader, NULL, 1);
 }
 
 fg_status fg_cache_remove(fg_cache *cache, fg_epoch_reader *reader, fg_cache_entry *entry)
 {
     fg_cache_entry_invalidate(entry);
-    return update(cache, reader, NULL);
+    return update(cache, reader, NULL, 0);
 }
 
 void fg_cache_reset(fg_cache *cache, fg_epoch_reader *reader)
@@ -249,7 +252,7 @@ void fg_cache_reset(fg_cache *cache, fg_epoch_reader *reader)
 fg_status fg_cache_limit_set(fg_cache *cache, fg_epoch_reader *reader, uint32_t limit)
 {
     fg_store_relaxed(&cache->limit, limit == 0 ? 1 : limit > FG_CACHE_MAX_ENTRIES ? FG_CACHE_MAX_ENTRIES : limit);
-    return update(cache, reader, NULL);
+    return update(cache, reader, NULL, 0);
 }
 
 void fg_cache_fini(fg_cache *cache, fg_epoch_reader *reader)

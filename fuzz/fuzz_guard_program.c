@@ -556,6 +556,15 @@ static void entries_build(entries *e, const subject *s, bytes *b, subject *chang
     e->inputs = malloc((fg_program_max_inputs(e->program) + 1) * sizeof *e->inputs);
 }
 
+/* Another program of the same entries, with the order that what failed so far asks for. */
+static void entries_order(entries *e)
+{
+    fg_program *old = e->program;
+    require(fg_program_build((const fg_desc *const *)e->descs, e->n, old, &e->program) == FG_OK, "building again");
+    require(fg_program_max_inputs(e->program) <= fg_program_max_inputs(old), "room for inputs");
+    fg_program_free(old);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     bytes b = {data, data + size};
@@ -575,6 +584,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             entries_eval(&e, &s, (e.n < 8 ? k : k * 9 + round) % e.n, 0);
         for (unsigned i = 0; style == 0 && i < e.n; i++)
             entries_eval(&e, &s, i, 1);
+        if (style == 3)
+            entries_order(&e);
         if (b.at == b.end)
             break;
         for (unsigned k = 1 + next(&b, 2); k > 0; k--)

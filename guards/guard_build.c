@@ -3,9 +3,10 @@
  * 1. Merge: the sources of all entries that take part go into one tree, keyed by (parent, accessor, key by exact type and bits); each has two sets
  *    of entries, those that need a value there and those that need an absence. Conditions go to the merged source they are on, each distinct one
  *    once, with the set of entries that ask for it. A condition that another of the same entry implies is dropped.
- * 2. Emit: state first, then the roots with their conditions (arguments tell most), then each root's subtree depth first, relations last. Depth first
+ * 2. Order: what failed often in the program before goes to the front of what it may change places with (guard_order.c).
+ * 3. Emit: state first, then the roots with their conditions (arguments tell most), then each root's subtree depth first, relations last. Depth first
  *    makes everything below a source contiguous, so that its instruction can lead past it (`skip`).
- * 3. Three or more conditions of one kind on one source become a table.
+ * 4. Three or more conditions of one kind on one source become a table.
  *
  *          arg 0                      LOAD_ARG       {A,B,C}   skip 3 ─┐
  *          ├ type_is dict  {A,B}      FACT_TYPE      {A,B}             │
@@ -24,7 +25,6 @@ fg_status fg_program_build(const fg_desc *const *descs, size_t n, const fg_progr
     fg_status st;
     fg_build b = {.descs = descs, .first_root = -1, .last_root = -1, .first_loose = -1, .last_loose = -1};
 
-    (void)old; /* merging anew is linear in the conditions: cheaper than one trace by orders of magnitude */
     if (n > UINT16_MAX)
         return FG_ERR_LIMIT;
     b.program = fg_calloc(1, sizeof *b.program);
@@ -39,6 +39,7 @@ fg_status fg_program_build(const fg_desc *const *descs, size_t n, const fg_progr
         FG_TRY(FG_ERR_NOMEM);
     for (uint32_t i = 0; i < n; i++)
         FG_TRY(fg_build_merge(&b, i));
+    FG_TRY(fg_build_order(&b, old));
     FG_TRY(fg_build_emit(&b));
     fg_program *made = b.program;
     if (made->any_impure || made->n_words > 1 || (made->single && made->entries[0].never))
@@ -79,6 +80,7 @@ void fg_program_free(fg_program *program)
     fg_free(program->all);
     fg_free(program->masks);
     fg_free(program->code);
+    fg_free(program->keys);
     fg_free(program);
 }
 
@@ -89,8 +91,9 @@ uint32_t fg_program_max_inputs(const fg_program *program)
 
 size_t fg_program_nbytes(const fg_program *program)
 {
-    size_t size = sizeof *program + program->n_code * sizeof *program->code + program->n_masks * sizeof *program->masks +
-                  program->n_words * sizeof *program->all + (program->n_entries + 1) * sizeof *program->entries + program->block_bytes +
+    size_t size = sizeof *program + program->n_code * (sizeof *program->code + sizeof *program->keys) +
+                  program->n_masks * sizeof *program->masks + program->n_words * sizeof *program->all +
+                  (program->n_entries + 1) * sizeof *program->entries + program->block_bytes +
                   program->cap_blocks * sizeof *program->blocks + program->cap_memos * sizeof *program->memos + program->n_regs;
     for (uint32_t i = 0; i < program->n_memos; i++)
         size += fg_memo_nbytes(program->memos[i]);

@@ -4,6 +4,8 @@
  * everything below a source contiguous, so that its instruction can lead past it (`skip`). Three or more conditions of one kind on one source
  * become a table.
  *
+ * Conditions that failed often in earlier programs of the function come first among those that may change places (guard_order.c).
+ *
  * Rules for changing it: a source's conditions are emitted before its children; SLOT_ATTR depends on both.
  */
 #include "guards/adaptor_numpy.h"
@@ -13,10 +15,20 @@
 static fg_status append(fg_build *b, fg_insn in)
 {
     fg_program *program = b->program;
-    fg_status st = fg_grow(&program->code, &b->cap_code, program->n_code + 1, sizeof in);
-    if (st == FG_OK)
-        program->code[program->n_code++] = in;
+    fg_status st;
+    FG_TRY(fg_grow(&program->code, &b->cap_code, program->n_code + 1, sizeof in));
+    FG_TRY(fg_grow(&program->keys, &b->cap_keys, program->n_code + 1, sizeof *program->keys));
+    program->keys[program->n_code] = b->key;
+    program->code[program->n_code++] = in;
+fail:
     return st;
+}
+
+/* What the next instructions ask. */
+static void about(fg_build *b, uint32_t key, uint32_t heat)
+{
+    b->key = key;
+    b->heat = heat;
 }
 
 /* ---- stretches with a memo ---- */
@@ -37,6 +49,7 @@ static fg_status stretch_close(fg_build *b)
     b->stretch = UINT32_MAX;
     if (n < FG_MEMO_WORTH && program->code[at + 1].op != FG_PI_FACT_TENSOR) {
         memmove(program->code + at, program->code + at + 1, n * sizeof *program->code);
+        memmove(program->keys + at, program->keys + at + 1, n * sizeof *program->keys);
         program->n_code--;
         for (uint32_t i = 0; i < b->n_starts; i++)
             b->starts[i] -= b->starts[i] != UINT32_MAX && b->starts[i] > at;
@@ -79,6 +92,7 @@ static fg_status emit(fg_build *b, fg_pi op, uint32_t src, uint32_t dst, uint32_
 {
     fg_status st;
     fg_insn in = {.op = (uint16_t)op, .src = src, .dst = dst, .leaf = leaf};
+    in.fails = (uint16_t)(b->heat / 2 < UINT16_MAX ? b->heat / 2 : UINT16_MAX);
     FG_TRY(fg_set_mask(b, fg_set_words(b, set), &in.mask));
     if (b->stretches)
         FG_TRY(stretch_step(b, op));
@@ -161,6 +175,7 @@ static fg_status emit_fact_group(fg_build *b, int32_t index, uint32_t src)
     uint64_t *masks = NULL;
     int disjoint = 1;
 
+    about(b, fact->key, fact->heat);
     if (op != FG_PI_END) {
         FG_TRY(fg_set_new(b, &set));
         fact = &b->facts[index];
@@ -233,6 +248,7 @@ static fg_status emit_load(fg_build *b, int32_t index)
 #undef FG_ACCESSOR
     case FG_N_ACCESSORS: return FG_BUG("no accessor");
     }
+    about(b, node->path, node->heat);
     if (!fg_set_is_empty(b, node->absent))
         FG_TRY(emit(b, none, src, 0, node->absent, leaf));
     node = &b->nodes[index];
@@ -412,6 +428,7 @@ static fg_status emit_relation(fg_build *b, fg_mfact *fact)
     for (size_t i = 0; i < n; i++)
         relation->ids[i] = (fg_node)b->nodes[fact->ids[i]].reg;
     relation->expr = fact->expr;
+    about(b, fact->key, fact->heat);
     fg_pi op = many ? FG_PI_DISTINCT_MANY : plain_op(fact->kind);
     return emit(b, op, 0, 0, fact->asked, (fg_leaf){.p = relation});
 }
@@ -520,6 +537,7 @@ fg_status fg_build_emit(fg_build *b)
         if (b->facts[i].kind != FG_N_GUARDS && fg_guard_is_loose((fg_guard_kind)b->facts[i].kind))
             FG_TRY(emit_fact_group(b, i, 0));
     }
+    fg_build_order_roots(b, 0);
     for (int32_t root = b->first_root; root >= 0; root = b->nodes[root].next_sibling) {
         uint32_t before = program->n_code;
         FG_TRY(emit_load(b, root));
@@ -528,6 +546,7 @@ fg_status fg_build_emit(fg_build *b)
         if (program->n_code > before && !fg_set_is_empty(b, b->nodes[root].present))
             close_skip(b, start);
     }
+    fg_build_order_roots(b, 1);
     for (int32_t root = b->first_root; root >= 0; root = b->nodes[root].next_sibling)
         FG_TRY(emit_subtree(b, root));
     for (int32_t i = b->first_loose; i >= 0; i = b->facts[i].next) {
@@ -537,6 +556,7 @@ fg_status fg_build_emit(fg_build *b)
     uint32_t everyone;
     FG_TRY(fg_set_new(b, &everyone));
     memcpy(fg_set_words(b, everyone), program->all, b->n_words * sizeof *program->all);
+    about(b, 0, 0);
     FG_TRY(emit(b, FG_PI_END, 0, 0, everyone, (fg_leaf){0}));
     FG_TRY(note_registers(b));
 fail:

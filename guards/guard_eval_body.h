@@ -9,7 +9,8 @@
 
 #if FG_MODE == FG_ONE
 #define FG_ENTER
-#define FG_FAILED return 0
+#define FG_FAILED goto failed
+#define FG_REFUSE return 0
 #elif FG_MODE == FG_WORD
 #define FG_ENTER              \
     if (!(live & in->mask)) { \
@@ -22,12 +23,8 @@
         if (live == 0)   \
             return 0;    \
     } while (0)
-#define FG_FAILED           \
-    do {                    \
-        FG_CLEAR(in->mask); \
-        in += in->skip;     \
-        goto next;          \
-    } while (0)
+#define FG_FAILED goto failed
+#define FG_REFUSE FG_CLEAR(in->mask)
 #define FG_ROW_HIT(SLOT)                    \
     do {                                    \
         FG_CLEAR(in->mask & ~(SLOT)->mask); \
@@ -39,12 +36,11 @@
         in += in->skip;                                           \
         continue;                                                 \
     }
-#define FG_FAILED                                                          \
+#define FG_FAILED goto failed
+#define FG_REFUSE                                                          \
     do {                                                                   \
         if (!words_clear(alive, program->masks + in->mask, NULL, n_words)) \
             return 0;                                                      \
-        in += in->skip;                                                    \
-        goto next;                                                         \
     } while (0)
 #define FG_ROW_HIT(SLOT)                                                                            \
     do {                                                                                            \
@@ -84,7 +80,7 @@ static int run_wide(const fg_program *program, const fg_view *view, PyObject **r
 #elif FG_MODE == FG_WIDE
     const uint32_t n_words = program->n_words;
 #endif
-    const fg_insn *in = program->code;
+    fg_insn *in = program->code;
 
     for (;; in++) {
         FG_ENTER
@@ -199,8 +195,10 @@ static int run_wide(const fg_program *program, const fg_view *view, PyObject **r
                 live = memo->kept;
             else if (!fg_memo_renew(program, memo, view, regs, &live))
                 goto next;
-            if (live == 0)
+            if (live == 0) {
+                fg_insn_failed(&program->code[memo->failed]);
                 return 0;
+            }
             in += in->skip;
 #endif
             goto next;
@@ -208,12 +206,19 @@ static int run_wide(const fg_program *program, const fg_view *view, PyObject **r
         case FG_PI_END: return FG_LEAVE;
         case FG_N_PIS: __builtin_unreachable();
         }
+    failed:
+        fg_insn_failed(in);
+        FG_REFUSE;
+#if FG_MODE != FG_ONE
+        in += in->skip;
+#endif
     next:;
     }
 }
 
 #undef FG_ENTER
 #undef FG_FAILED
+#undef FG_REFUSE
 #undef FG_CLEAR
 #undef FG_ROW_HIT
 #undef FG_TABLE

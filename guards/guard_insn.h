@@ -1,7 +1,7 @@
 /* Purpose:   the merged program's instructions and tables, shared by builder and evaluator.
  * Model:     a flat array of instructions over registers. Each carries the entries that asked for it (`mask`); it is skipped when none of them is
  *            alive, and when it fails it clears exactly them. `skip` leads past everything that only these entries (or fewer) need.
- * Invariants: immutable once built, but for the memos. A register is written before it is read, for the same bits. p, lo, hi of a leaf borrow from the descriptions.
+ * Invariants: immutable once built, but for the memos and the counts of failures. A register is written before it is read, for the same bits. p, lo, hi of a leaf borrow from the descriptions.
  * Threading: the GIL is held.
  * Ownership: the program owns its arrays; it borrows the descriptions.
  */
@@ -37,9 +37,9 @@ typedef enum fg_pi {
 } fg_pi;
 
 typedef struct fg_insn {
-    uint16_t op; /* fg_pi */
-    uint16_t reserved;
-    uint32_t skip; /* instructions to pass over, beyond this one, when no bit of the mask is alive or none is left */
+    uint16_t op;    /* fg_pi */
+    uint16_t fails; /* how often it failed, and half of that in the program before; no more than fit */
+    uint32_t skip;  /* instructions to pass over, beyond this one, when no bit of the mask is alive or none is left */
     uint32_t src, dst;
     uint64_t mask; /* up to 64 entries: the bits; more: position of the words in program->masks */
     fg_leaf leaf;
@@ -55,6 +55,11 @@ static inline int fg_insn_writes(fg_pi op)
     case FG_PI_LOAD_TYPE_VERSIONED: return 1;
     default: return 0;
     }
+}
+
+static inline void fg_insn_failed(fg_insn *in)
+{
+    in->fails = (uint16_t)(in->fails + (in->fails != UINT16_MAX));
 }
 
 typedef struct fg_lookup {
@@ -117,6 +122,7 @@ enum { FG_REG_TYPED = 1, FG_REG_NEEDED = 2 };
 
 struct fg_program {
     fg_insn *code;
+    uint32_t *keys; /* n_code: what is asked of which source, to know it again in the next program */
     uint32_t n_code;
     uint32_t n_entries, n_words;
     uint32_t n_regs, max_outputs;

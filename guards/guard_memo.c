@@ -23,7 +23,7 @@ typedef struct recorder {
     fg_words words;
     fg_memo_reg ins[FG_MEMO_STRETCH], outs[FG_MEMO_STRETCH];
     uint8_t steady[FG_MEMO_STRETCH]; /* of outs */
-    uint32_t n_ins, n_outs;
+    uint32_t n_ins, n_outs, failed;
 } recorder;
 
 /* The register's value, noted as one that the stretch starts from if it did not make it. */
@@ -304,6 +304,7 @@ static int record_all(recorder *r, uint64_t *live)
         if (one < 0 || r->words.overflow)
             return 0;
         if (one == 0) {
+            r->failed = at;
             *live &= ~in->mask;
             at += in->skip;
         }
@@ -349,6 +350,7 @@ int fg_memo_renew(const fg_program *program, fg_memo *memo, const fg_view *view,
     r.regs = regs;
     r.words.n = r.words.overflow = 0;
     r.n_ins = r.n_outs = 0;
+    r.failed = memo->first;
 
     if (memo->recorded && memo->hits >= LASTING)
         memo->strikes = 0;
@@ -365,6 +367,7 @@ int fg_memo_renew(const fg_program *program, fg_memo *memo, const fg_view *view,
         memo->hits = 0;
         memo->seen = *live;
         memo->kept = left;
+        memo->failed = r.failed;
     }
     if (memo->strikes > 12)
         memo->strikes = 12;

@@ -29,6 +29,7 @@ typedef struct fg_memo {
     fg_word *words;                  /* one block: words, ins, outs */
     fg_memo_reg *ins, *outs;
     uint32_t first, n; /* the instructions */
+    uint32_t failed;   /* position of the one that failed last, if any did */
     uint16_t wait;     /* evaluations to let pass before the next record */
     uint8_t strikes;   /* records that did not last */
     uint8_t fine;      /* no versions of dicts */

@@ -26,6 +26,10 @@ typedef struct fg_mnode {
     uint32_t present, absent;  /* positions of sets in the pool */
     uint32_t reg;
     int32_t output;
+    /* For the order (guard_order.c): the source's path, how often its reading failed; what its own instructions failed and how many they are, and the same of
+     * everything that is emitted with its subtree. */
+    uint32_t path, heat, own_size, size;
+    uint64_t own, below;
 } fg_mnode;
 
 typedef struct fg_mfact {
@@ -37,6 +41,7 @@ typedef struct fg_mfact {
     uint64_t hash;
     int32_t next;
     uint32_t asked;
+    uint32_t key, heat; /* what is asked of which source, how often it failed */
 } fg_mfact;
 
 typedef struct fg_build {
@@ -50,7 +55,9 @@ typedef struct fg_build {
     uint32_t n_nodes, cap_nodes, n_facts, cap_facts, n_sets, cap_sets, n_heads;
     int32_t first_root, last_root;
     int32_t first_loose, last_loose; /* facts on no source */
-    uint32_t cap_code;
+    uint32_t cap_code, cap_keys;
+    uint32_t key, heat; /* of what is being emitted */
+    uint8_t ordered;    /* something has failed before */
     /* While a subtree is written: where its sources' instructions are, on the way down (UINT32_MAX: none), and the stretch that is being written. */
     uint32_t *starts, n_starts, cap_starts;
     uint32_t *weights; /* instructions of each source's subtree */
@@ -90,6 +97,10 @@ static inline int fg_set_same(const fg_build *b, uint32_t one, uint32_t other)
 
 /* Merge the description of one entry into the tree (guard_merge.c). */
 fg_status fg_build_merge(fg_build *b, uint32_t entry);
+
+/* Put what has failed often in earlier programs of the function first (guard_order.c). Roots have two orders: their own instructions, their subtrees. */
+fg_status fg_build_order(fg_build *b, const fg_program *old);
+void fg_build_order_roots(fg_build *b, int of_subtrees);
 
 /* Write the tree out as the program's instructions (guard_emit.c). */
 fg_status fg_build_emit(fg_build *b);

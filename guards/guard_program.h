@@ -1,7 +1,7 @@
 /* Purpose:   the merged guard program of all live entries of one code object, and its evaluation.
  * Model:     each distinct fact is evaluated once and clears bits of `alive`; the winner is the most recently used live bit, and the registers
  *            it walked to are the target's inputs.
- * Invariants: a program is immutable; all evaluation state is on the C stack of the caller.
+ * Invariants: a program is immutable but for its memory of what it saw (memos, counts of failures), on which no answer depends; all evaluation state is on the C stack of the caller.
  * Threading: the GIL is held. While a guard of the program runs Python on a thread, the same program answers FG_EVAL_BUSY on that thread.
  * Ownership: inputs are borrowed from the view unless `held` is not NULL; then fg_eval_release drops what was held (after the target took them).
  */
@@ -12,8 +12,8 @@
 
 typedef struct fg_program fg_program;
 
-/* Build the program of n descriptions (bit i = descs[i]). old may be the program of the first n-1 of them, to build from incrementally; it
- * stays valid. The descriptions must outlive the program. order: recency is asked of the caller at evaluation. */
+/* Build the program of n descriptions (bit i = descs[i]), anew: merging is linear in the conditions, cheaper than one trace by orders of magnitude. old is an
+ * earlier program of the same function or NULL, of whatever entries: what failed in it decides the order; it stays as it is. The descriptions must outlive the program. order: recency is asked of the caller at evaluation. */
 fg_status fg_program_build(const fg_desc *const *descs, size_t n, const fg_program *old, fg_program **out);
 void fg_program_free(fg_program *program);
 

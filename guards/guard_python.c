@@ -433,11 +433,11 @@ static PyTypeObject desc_type = {
 
 static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *keywords[] = {"descs", NULL};
-    PyObject *sequence, *tuple;
+    static char *keywords[] = {"descs", "old", NULL};
+    PyObject *sequence, *tuple, *old = NULL;
     fg_program *program = NULL;
     (void)type;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O", keywords, &sequence) || (tuple = PySequence_Tuple(sequence)) == NULL)
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O!", keywords, &sequence, &program_type, &old) || (tuple = PySequence_Tuple(sequence)) == NULL)
         return NULL;
     size_t n = (size_t)PyTuple_GET_SIZE(tuple);
     const fg_desc **descs = fg_malloc((n + 1) * sizeof *descs);
@@ -445,7 +445,7 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     for (size_t i = 0; st == FG_OK && i < n; i++)
         st = (descs[i] = fg_guard_desc_get(PyTuple_GET_ITEM(tuple, i))) != NULL ? FG_OK : FG_ERR_PYTHON;
     if (st == FG_OK)
-        st = fg_program_build(descs, n, NULL, &program);
+        st = fg_program_build(descs, n, old != NULL ? ((program_object *)old)->program : NULL, &program);
     fg_free(descs);
     program_object *self = st == FG_OK ? PyObject_GC_New(program_object, &program_type) : NULL;
     if (self == NULL) {
@@ -727,7 +727,7 @@ static PyTypeObject program_type = {
     .tp_traverse = program_traverse,
     .tp_methods = program_methods,
     .tp_getset = program_getset,
-    .tp_doc = "The merged program of several GuardDesc.",
+    .tp_doc = "The merged program of several GuardDesc. old: a program of the same function; what failed in it comes first.",
 };
 
 /* ---- the module ---- */

@@ -310,6 +310,14 @@ static void count_refusals(fg_site *site, const fg_view *view, uint32_t n_entrie
     fg_hook.refused_by[FG_N_GUARDS] += n_entries > asked ? n_entries - asked : 0;
 }
 
+/* Misses that may not compile go on for ever, and no new entry brings the program into a better order: do so now and then, ever more rarely. */
+enum { MISSES_BEFORE_ORDER = 64 };
+static void order_again(fg_site *site)
+{
+    if (site->misses >= MISSES_BEFORE_ORDER && (site->misses & (site->misses - 1)) == 0)
+        (void)fg_cache_rebuild(&site->cache, NULL); /* failure leaves the program as it is */
+}
+
 static __attribute__((noinline)) fg_outcome dispatch_miss(fg_site_owner *owner, const fg_view *view, fg_target *spare, PyObject **result)
 {
     PyObject *type, *value, *traceback;
@@ -328,6 +336,8 @@ static __attribute__((noinline)) fg_outcome dispatch_miss(fg_site_owner *owner, 
         st = hold_view(&held, view, site->code);
     if (n_entries > 0)
         count_refusals(site, st == FG_OK ? view : NULL, n_entries);
+    if (n_entries > 0 && (st == FG_ERR_LIMIT || st == FG_ERR_UNSUPPORTED))
+        order_again(site);
     if (st == FG_OK)
         st = compile_entry(site, owner, view, (int)n_entries, &entry);
     release_slots(&held);

@@ -111,7 +111,7 @@ fg_status fg_program_build(const fg_desc *const *descs, size_t n, const fg_progr
     fg_program *p = fg_malloc(sizeof *p + n * sizeof *descs);
     if (p == NULL)
         return FG_ERR_NOMEM;
-    assert_true(old == NULL || old->n == n - 1);
+    assert_true(old == NULL || old->n > 0);
     p->n = n;
     memcpy(p->descs, descs, n * sizeof *descs);
     programs_alive++;

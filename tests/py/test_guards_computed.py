@@ -11,9 +11,10 @@ import guard_reference as reference
 import numpy as np
 import pytest
 from framegate._core import GuardDesc, GuardProgram
+from guard_random import random_postfix
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_guards import argument, random_postfix
+from test_guards import argument
 
 NUMBERS = st.one_of(
     st.integers(-10, 10), st.integers(-(2**63) - 2, 2**63 + 2), st.integers(), st.floats(), st.booleans(),

@@ -8,7 +8,8 @@ import itertools
 import guard_reference as reference
 import pytest
 from framegate._core import GuardDesc, GuardProgram
-from test_guards import Counted, argument
+from guard_random import Counted
+from test_guards import argument
 
 ADVANCING = {
     "tuple": lambda: iter((1, 2, 3)), "list": lambda: iter([1, 2, 3]), "reversed list": lambda: reversed([1, 2, 3]), "str": lambda: iter("abc"),
