@@ -62,6 +62,12 @@ FG_HIDDEN size_t fg_torch_probe(const void *from, void *to, size_t size);
 /* Memos of tensors (adaptor_torch_words.c). grad_find: where an autograd record says that a leaf requires grad; the raw layer is up. */
 FG_HIDDEN void fg_torch_grad_find(void);
 FG_HIDDEN int fg_torch_words(PyObject *object, fg_words *words);
+/* Gradients (adaptor_torch_grad.c). gradient_find: where an autograd record has them; the raw layer is up. */
+FG_HIDDEN void fg_torch_gradient_find(void);
+FG_HIDDEN int fg_torch_grad_raw(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_meta *meta);
+FG_HIDDEN int fg_torch_grad_python(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_meta *meta);
+/* The adaptor for subclasses, NULL: none (adaptor_torch_subclass.c). */
+FG_HIDDEN const fg_tensor_adaptor *fg_torch_subclass_adaptor(PyTypeObject *type);
 
 /* Shared by the layers. keys_of: 1 and the key set by torch's own function, 0 on failure (nothing is set). refuse: NULL if tensors of these
  * keys are described, else the reason. slot_find: the byte offset of the address of the impl inside a Python tensor, 0: none that fits all. */

@@ -53,13 +53,10 @@ static inline bool fg_torch_raw_grad(const char *impl)
     return record != NULL && ((raw->grad_flag != 0 && record[raw->grad_flag] == 1) || raw->requires_grad(impl));
 }
 
-/* 1 read; 0 no torch tensor; -1 a kind that needs the adaptor's read. */
-static inline int fg_torch_raw_read(PyObject *object, fg_tensor_meta *meta)
+/* All but the type: 1, or -1 for a kind that is not read raw. */
+static inline int fg_torch_raw_read_impl(const char *impl, fg_tensor_meta *meta)
 {
     const fg_torch_raw *raw = &fg_torch_raw_now;
-    const char *impl = fg_torch_raw_impl(object);
-    if (impl == NULL)
-        return raw->tensor == NULL ? -1 : 0;
     uint64_t keys = fg_torch_raw_word(impl + raw->keys);
     if (keys & raw->keys_slow)
         return -1;
@@ -68,7 +65,6 @@ static inline int fg_torch_raw_read(PyObject *object, fg_tensor_meta *meta)
     const char *shape = impl + raw->sizes;
     int64_t ndim = (int64_t)fg_torch_raw_word(shape);
     meta->adaptor = &fg_torch_adaptors[0];
-    meta->type = Py_TYPE(object);
     meta->keys = keys;
     meta->dtype = dtype;
     meta->device_type = (int8_t)impl[raw->device];
@@ -84,6 +80,16 @@ static inline int fg_torch_raw_read(PyObject *object, fg_tensor_meta *meta)
     }
     meta->requires_grad = fg_torch_raw_grad(impl);
     return 1;
+}
+
+/* 1 read; 0 no torch tensor; -1 a kind that needs the adaptor's read. */
+static inline int fg_torch_raw_read(PyObject *object, fg_tensor_meta *meta)
+{
+    const char *impl = fg_torch_raw_impl(object);
+    if (impl == NULL)
+        return fg_torch_raw_now.tensor == NULL ? -1 : 0;
+    meta->type = Py_TYPE(object);
+    return fg_torch_raw_read_impl(impl, meta);
 }
 
 /* The complete check of one tensor: 1 as recorded; 0 not; -1 ask the adaptor's read and compare (recorded Meta tensors, layer off). */

@@ -11,6 +11,7 @@
 #error "define FG_EXPLAIN"
 #endif
 
+#include "guards/adaptor_torch_anomaly.h"
 #include "guards/adaptor_torch_globals.h"
 #include "guards/guard_drop.h"
 #include "guards/guard_private.h"
@@ -473,6 +474,31 @@ FG_LONG_BODY(TENSOR)
 #endif
 }
 
+FG_LONG_BODY(GRADIENT)
+{
+    const fg_meta_record *want = k->p;
+    fg_tensor_meta seen;
+
+    if (Py_TYPE(v) != want->type || want->adaptor == NULL || want->adaptor->gradient == NULL) {
+        FG_SEEN("%s", Py_TYPE(v)->tp_name);
+        return 0;
+    }
+    int read = want->adaptor->gradient(want->adaptor, v, &seen);
+    if (read < 0)
+        return -1;
+    if (read == 0 || (seen.keys == 0) != (want->keys == 0)) {
+        FG_SEEN("%s", read == 0 ? "a gradient that cannot be read" : seen.keys == 0 ? "None" : "a gradient");
+        return 0;
+    }
+    if (want->keys == 0)
+        return 1;
+#if FG_EXPLAIN
+    return fg_explain_meta(&seen, want, why);
+#else
+    return fg_check_meta(&seen, want);
+#endif
+}
+
 /* v is NULL: the state is on no source. */
 FG_LONG_BODY(TORCH_STATE)
 {
@@ -523,6 +549,20 @@ FG_LONG_BODY(TORCH_GLOBALS)
         return 0;
     }
     return 1;
+}
+
+/* v is NULL. */
+FG_LONG_BODY(TORCH_ANOMALY)
+{
+    int seen = fg_torch_anomaly_read();
+    (void)v;
+    if (seen == k->lo)
+        return 1;
+    FG_SEEN("%s", seen < 0                ? "a torch whose anomaly mode cannot be read"
+                  : seen == 0             ? "anomaly mode off"
+                  : seen & FG_ANOMALY_NAN ? "anomaly mode on, looking for nan"
+                                          : "anomaly mode on");
+    return 0;
 }
 
 /* v is NULL. */

@@ -280,8 +280,8 @@ fail:
     return st;
 }
 
-/* Whether what an object is may be dropped has no words for a memo: those conditions stand outside of the stretches. */
-enum { FACTS_TENSOR = 1, FACTS_OTHER = 2, FACTS_DROP = 4, FACTS_ALL = 7 };
+/* Whether what an object is may be dropped, and gradients, have no words for a memo: those conditions stand outside of the stretches. */
+enum { FACTS_TENSOR = 1, FACTS_OTHER = 2, FACTS_UNSAID = 4, FACTS_ALL = 7 };
 
 static int class_of(const fg_mfact *fact)
 {
@@ -289,7 +289,8 @@ static int class_of(const fg_mfact *fact)
     case FG_GUARD_TENSOR: return FACTS_TENSOR;
     case FG_GUARD_QUIET:
     case FG_GUARD_ATTR_QUIET:
-    case FG_GUARD_DICT_QUIET: return FACTS_DROP;
+    case FG_GUARD_DICT_QUIET:
+    case FG_GUARD_GRADIENT: return FACTS_UNSAID;
     default: return FACTS_OTHER;
     }
 }
@@ -404,7 +405,7 @@ static fg_status emit_subtree(fg_build *b, int32_t top)
     FG_TRY(stretch_close(b));
     b->stretches = 0;
     for (at = b->nodes[top].first_child; at >= 0; at = below(b, top, at))
-        FG_TRY(emit_facts(b, at, FACTS_DROP));
+        FG_TRY(emit_facts(b, at, FACTS_UNSAID));
 fail:
     return st;
 }

@@ -53,6 +53,7 @@ static const char *hint(const fg_guard_record *guard, PyObject *v)
         return v == NULL || v == Py_None ? NULL : "each type that occurs needs a version of its own";
     case FG_GUARD_TENSOR:
         return "a tensor of another shape, dtype or layout needs a version of its own: keep them the same, or pad to a few sizes";
+    case FG_GUARD_GRADIENT: return "whether a tensor has a gradient, and of which shape, decided something while tracing";
     case FG_GUARD_ID:
         if (v != NULL && (PyFunction_Check(v) || PyMethod_Check(v)))
             return "another function stands here: make a lambda or an inner function once, outside, rather than at each call";
@@ -61,6 +62,7 @@ static const char *hint(const fg_guard_record *guard, PyObject *v)
     case FG_GUARD_SET_ITEMS:
     case FG_GUARD_LENGTH: return "a container of another length or with other keys needs a version of its own";
     case FG_GUARD_TORCH_STATE: return "the state of torch differs from that of the time of tracing: each state needs a version of its own";
+    case FG_GUARD_TORCH_ANOMALY:
     case FG_GUARD_TORCH_GLOBALS: return "code that a compiler made may have one of torch's global switches built in";
     case FG_GUARD_SAME:
     case FG_GUARD_DISTINCT:

@@ -436,7 +436,7 @@ static int meta_arg(parser *p, fg_tensor_meta *meta, PyObject **library, PyObjec
         if (!PyType_Check(*type))
             return wrong(p, "a tensor's type is a type");
         meta->type = (PyTypeObject *)*type;
-        meta->adaptor = fg_tensor_adaptor_find(meta->type);
+        meta->adaptor = fg_tensor_adaptor_describe(meta->type);
         if (PyErr_Occurred())
             return -1;
     }

@@ -171,6 +171,16 @@ static PyObject *desc_source(PyObject *self, PyObject *args, PyObject *kwargs)
     return st == FG_OK ? PyLong_FromLong(node) : raise_status(st);
 }
 
+static int read_meta(const fg_tensor_adaptor *adaptor, int kind, PyObject *object, fg_tensor_meta *meta, const char **why)
+{
+    if (kind != FG_GUARD_GRADIENT)
+        return adaptor->read(adaptor, object, meta, why);
+    *why = "it has no gradient that could be read";
+    int r = adaptor->gradient != NULL ? adaptor->gradient(adaptor, object, meta) : 0;
+    meta->adaptor = adaptor;
+    return r;
+}
+
 static PyObject *desc_guard(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *keywords[] = {"kind", "node", "object", "lo", "hi", "code", "line", NULL};
@@ -188,9 +198,9 @@ static PyObject *desc_guard(PyObject *self, PyObject *args, PyObject *kwargs)
     fg_torch_state state;
     if (fg_guard_arg_class(kind) == FG_ARG_META) {
         const char *why = "no adaptor knows this type";
-        const fg_tensor_adaptor *adaptor = object != NULL ? fg_tensor_adaptor_find(Py_TYPE(object)) : NULL;
+        const fg_tensor_adaptor *adaptor = object != NULL ? fg_tensor_adaptor_describe(Py_TYPE(object)) : NULL;
         memset(&meta, 0, sizeof meta);
-        if (adaptor == NULL || adaptor->read(adaptor, object, &meta, &why) != 1) {
+        if (adaptor == NULL || read_meta(adaptor, kind, object, &meta, &why) != 1) {
             if (!PyErr_Occurred())
                 PyErr_Format(PyExc_TypeError, "the object cannot be read as a tensor: %s", why);
             return NULL;
@@ -437,7 +447,8 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     PyObject *sequence, *tuple, *old = NULL;
     fg_program *program = NULL;
     (void)type;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O!", keywords, &sequence, &program_type, &old) || (tuple = PySequence_Tuple(sequence)) == NULL)
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O!", keywords, &sequence, &program_type, &old) ||
+        (tuple = PySequence_Tuple(sequence)) == NULL)
         return NULL;
     size_t n = (size_t)PyTuple_GET_SIZE(tuple);
     const fg_desc **descs = fg_malloc((n + 1) * sizeof *descs);

@@ -13,7 +13,7 @@ static size_t owned_bytes(const fg_guard_record *guard)
 {
     if (guard->owned == NULL)
         return 0;
-    if (guard->kind == FG_GUARD_TENSOR)
+    if (fg_guard_arg_class(guard->kind) == FG_ARG_META)
         return sizeof(fg_meta_record) + 2 * (size_t)((const fg_meta_record *)guard->owned)->ndim * sizeof(int64_t);
     if (guard->kind == FG_GUARD_TORCH_STATE)
         return sizeof(fg_torch_state);

@@ -45,6 +45,12 @@ const fg_tensor_adaptor *fg_tensor_adaptor_known(const PyTypeObject *type)
     return fg_dlpack_adaptor_known(type);
 }
 
+const fg_tensor_adaptor *fg_tensor_adaptor_describe(PyTypeObject *type)
+{
+    const fg_tensor_adaptor *adaptor = fg_tensor_adaptor_find(type);
+    return adaptor == NULL && fg_torch_type_is_family(type) ? fg_torch_subclass_adaptor(type) : adaptor;
+}
+
 const fg_tensor_adaptor *fg_tensor_adaptor_find(PyTypeObject *type)
 {
     if (type == fg_numpy_array_type)

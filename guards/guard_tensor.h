@@ -45,9 +45,9 @@ typedef struct fg_tensor_place {
 /* From the first element, the sizes and the strides in units of `unit` bytes. 1, or 0 where the bounds leave 64 bits. */
 int fg_tensor_place_of(int64_t first, int64_t itemsize, int64_t unit, const fg_tensor_meta *meta, fg_tensor_place *place);
 
-/* Which of an adaptor's functions only read memory, or go through a C interface that can neither run Python nor raise: read and place; storage. A
+/* Which of an adaptor's functions only read memory, or go through a C interface that can neither run Python nor raise: read and place; storage; gradient. A
  * condition that needs another one is impure (fg_guard_is_impure). */
-enum { FG_PURE_READ = 1, FG_PURE_STORAGE = 2 };
+enum { FG_PURE_READ = 1, FG_PURE_STORAGE = 2, FG_PURE_GRADIENT = 4 };
 
 struct fg_tensor_adaptor {
     const char *name;      /* "numpy", "torch", a library's own */
@@ -61,6 +61,8 @@ struct fg_tensor_adaptor {
     int (*words)(PyObject *object, fg_words *words);
     /* 1 and where its elements lie, 0: unknown. Pure where read is. NULL: it never can. */
     int (*place)(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_place *place);
+    /* 1 and the metadata of its gradient, of the tensor's own type, with keys 0 where it has none; 0: unknown; -1 as read. NULL: such tensors have none. */
+    int (*gradient)(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_meta *meta);
 };
 
 /* Same type, keys, dtype, device, requires_grad, layout, sizes and strides. */
@@ -74,7 +76,9 @@ fg_status fg_tensor_module_init(PyObject *module);
 
 /* The adaptor for this exact type, NULL if it is no tensor type we know. First sight of torch sets its adaptor up. */
 const fg_tensor_adaptor *fg_tensor_adaptor_find(PyTypeObject *type);
-/* The same for a type that was looked for before; runs nothing, and does not look at the type. NULL otherwise. */
+/* The same for descriptions: also for the subclasses of tensor types whose metadata can be read, though they are no tensors to the tracer. */
+const fg_tensor_adaptor *fg_tensor_adaptor_describe(PyTypeObject *type);
+/* As find, for a type that was looked for before; runs nothing, and does not look at the type. NULL otherwise. */
 const fg_tensor_adaptor *fg_tensor_adaptor_known(const PyTypeObject *type);
 
 /* Thread-local state of torch that an entry depends on. Without torch all zero, always equal. */

@@ -229,6 +229,17 @@ static PyObject *tensor_sentence(const fg_desc *desc, const fg_guard_record *gua
     return text;
 }
 
+static PyObject *gradient_sentence(const fg_desc *desc, const fg_guard_record *guard, PyObject *source)
+{
+    PyObject *name = PyUnicode_FromFormat("%U.grad", source), *text = NULL;
+    if (name != NULL && ((const fg_meta_record *)guard->leaf.p)->keys == 0)
+        text = PyUnicode_FromFormat("%U is None", name);
+    else if (name != NULL)
+        text = tensor_sentence(desc, guard, name);
+    Py_XDECREF(name);
+    return text;
+}
+
 PyObject *fg_guard_sentence(const fg_desc *desc, const fg_guard_record *guard)
 {
     PyObject *source = NULL, *arg = NULL, *text = NULL;
@@ -268,7 +279,9 @@ PyObject *fg_guard_sentence(const fg_desc *desc, const fg_guard_record *guard)
         text = PyUnicode_FromFormat("%lld <= %U <= %lld", (long long)guard->leaf.lo, source, (long long)guard->leaf.hi);
         break;
     case FG_GUARD_TENSOR: text = tensor_sentence(desc, guard, source); break;
+    case FG_GUARD_GRADIENT: text = gradient_sentence(desc, guard, source); break;
     case FG_GUARD_TORCH_STATE: text = PyUnicode_FromFormat("%U has %U", source, arg); break;
+    case FG_GUARD_TORCH_ANOMALY: text = PyUnicode_FromFormat("anomaly mode of torch is %s", guard->leaf.lo ? "on" : "off"); break;
     case FG_GUARD_ABC_TOKEN: text = PyUnicode_FromFormat("abc.get_cache_token() == %U", arg); break;
     case FG_GUARD_TORCH_GLOBALS: text = PyUnicode_FromFormat("%U has switches %U", source, arg); break;
     case FG_GUARD_SAME:

@@ -46,9 +46,9 @@ static int guard_is_possible(const fg_desc *desc, const fg_guard_record *guard)
 {
     if (!hold_is_bound(desc, guard->hold))
         return 0;
-    if (guard->kind == FG_GUARD_TENSOR) {
+    if (guard->kind == FG_GUARD_TENSOR || guard->kind == FG_GUARD_GRADIENT) {
         const fg_meta_record *meta = guard->leaf.p;
-        return meta->adaptor != NULL && meta->type != NULL;
+        return meta->adaptor != NULL && meta->type != NULL && (guard->kind == FG_GUARD_TENSOR || meta->adaptor->gradient != NULL);
     }
     if (guard->kind == FG_GUARD_STORAGE_DISTINCT || guard->kind == FG_GUARD_MEMORY_APART) {
         for (uint32_t i = 0; i < guard->n_ids; i++) {
@@ -87,10 +87,10 @@ int fg_guard_is_impure(const fg_desc *desc, const fg_guard_record *guard)
     const fg_tensor_adaptor *adaptor;
 
     if (guard->node >= 0) {
-        if (guard->kind != FG_GUARD_TENSOR || desc->nodes[guard->node].impure)
+        if (fg_guard_arg_class(guard->kind) != FG_ARG_META || desc->nodes[guard->node].impure)
             return desc->nodes[guard->node].impure;
         adaptor = ((const fg_meta_record *)guard->leaf.p)->adaptor;
-        return adaptor != NULL && !(adaptor->pure & FG_PURE_READ);
+        return adaptor != NULL && !(adaptor->pure & (guard->kind == FG_GUARD_GRADIENT ? FG_PURE_GRADIENT : FG_PURE_READ));
     }
     for (uint32_t i = 0; i < guard->n_ids; i++) {
         fg_node id = ((const fg_node *)guard->owned)[i];
