@@ -13,18 +13,16 @@ typedef struct dlpack_adaptor {
 
 static dlpack_adaptor *known;
 
-static int dlpack_read(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_meta *meta, const char **why)
+/* 1 and the description, 0: there is none, or it is out of range; -1: an exception that is none of ours is set. */
+static int describe(const dlpack_adaptor *a, PyObject *object, fg_dlpack_tensor *t, const char **reason)
 {
-    const dlpack_adaptor *a = (const dlpack_adaptor *)self;
-    const char *reason = NULL;
-    fg_dlpack_tensor t = {0};
-    if (Py_TYPE(object) != a->type) {
-        reason = "not of the type that this adaptor reads";
-        goto refuse;
-    }
     PyObject *type, *value, *trace;
+    if (Py_TYPE(object) != a->type) {
+        *reason = "not of the type that this adaptor reads";
+        return 0;
+    }
     PyErr_Fetch(&type, &value, &trace);
-    int r = a->table->tensor_from_object(object, &t);
+    int r = a->table->tensor_from_object(object, t);
     if (r != 0 && PyErr_Occurred() && (!PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_MemoryError))) {
         Py_XDECREF(type);
         Py_XDECREF(value);
@@ -34,46 +32,82 @@ static int dlpack_read(const fg_tensor_adaptor *self, PyObject *object, fg_tenso
     PyErr_Clear();
     PyErr_Restore(type, value, trace);
     if (r != 0) {
-        reason = "the library does not describe this tensor through DLPack";
-        goto refuse;
+        *reason = "the library does not describe this tensor through DLPack";
+        return 0;
     }
-    if (t.ndim < 0 || t.ndim > FG_TENSOR_MAX_DIM || (t.ndim > 0 && t.shape == NULL) || t.dtype.lanes > 0xff || t.device.type > INT16_MAX ||
-        t.device.index > INT16_MAX || t.device.type < 0 || t.device.index < INT16_MIN) {
-        reason = "a DLPack description that is out of range";
-        goto refuse;
+    if (t->ndim < 0 || t->ndim > FG_TENSOR_MAX_DIM || (t->ndim > 0 && t->shape == NULL) || t->dtype.lanes > 0xff ||
+        t->device.type > INT16_MAX || t->device.index > INT16_MAX || t->device.type < 0 || t->device.index < INT16_MIN) {
+        *reason = "a DLPack description that is out of range";
+        return 0;
     }
-    meta->adaptor = self;
+    return 1;
+}
+
+static void fill(const dlpack_adaptor *a, const fg_dlpack_tensor *t, fg_tensor_meta *meta)
+{
+    meta->adaptor = &a->base;
     meta->type = a->type;
     meta->keys = 0;
-    meta->dtype = t.dtype.code << 16 | t.dtype.bits << 8 | t.dtype.lanes;
-    meta->device_type = (int16_t)t.device.type;
-    meta->device_index = (int16_t)t.device.index;
+    meta->dtype = t->dtype.code << 16 | t->dtype.bits << 8 | t->dtype.lanes;
+    meta->device_type = (int16_t)t->device.type;
+    meta->device_index = (int16_t)t->device.index;
     meta->requires_grad = 0;
     meta->layout = 0;
-    meta->ndim = t.ndim;
-    meta->sizes = t.shape;
-    meta->strides = t.strides;
-    if (t.strides == NULL) {
+    meta->ndim = t->ndim;
+    meta->sizes = t->shape;
+    meta->strides = t->strides;
+    if (t->strides == NULL) {
         /* Unsigned: a shape whose product overflows wraps the same way each time instead of being undefined. */
         uint64_t step = 1;
-        for (int32_t i = t.ndim - 1; i >= 0; i--) {
+        for (int32_t i = t->ndim - 1; i >= 0; i--) {
             meta->own[i] = (int64_t)step;
-            step *= (uint64_t)t.shape[i];
+            step *= (uint64_t)t->shape[i];
         }
         meta->strides = meta->own;
     }
-    return 1;
-refuse:
-    if (why != NULL)
-        *why = reason;
-    return 0;
 }
 
-/* DLPack says where the data begins, not what owns it: two tensors may overlap at different addresses. */
+static int dlpack_read(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_meta *meta, const char **why)
+{
+    const dlpack_adaptor *a = (const dlpack_adaptor *)self;
+    const char *reason = NULL;
+    fg_dlpack_tensor t = {0};
+    int r = describe(a, object, &t, &reason);
+    if (r == 1)
+        fill(a, &t, meta);
+    else if (r == 0 && why != NULL)
+        *why = reason;
+    return r;
+}
+
+/* DLPack says where the data begins, not what owns it: all memory of a kind of device counts as one storage, whose places are addresses. So no two are known
+ * to be of different storages, but two can be seen to lie apart. NULL with an exception set: as -1 of a read. */
 static const void *dlpack_storage(PyObject *object)
 {
-    (void)object;
-    return NULL;
+    static const char spaces[64];
+    const dlpack_adaptor *a = (const dlpack_adaptor *)fg_dlpack_adaptor_known(Py_TYPE(object));
+    const char *reason;
+    fg_dlpack_tensor t = {0};
+    if (a == NULL || describe(a, object, &t, &reason) != 1 || t.device.type >= (int32_t)sizeof spaces)
+        return NULL;
+    return &spaces[t.device.type];
+}
+
+static int dlpack_place(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_place *place)
+{
+    const dlpack_adaptor *a = (const dlpack_adaptor *)self;
+    const char *reason;
+    fg_dlpack_tensor t = {0};
+    fg_tensor_meta meta;
+    int64_t first;
+    int r = describe(a, object, &t, &reason);
+    if (r != 1)
+        return r;
+    int64_t itemsize = ((int64_t)t.dtype.bits * t.dtype.lanes + 7) / 8; /* elements of less than a byte: more than they take */
+    if (__builtin_add_overflow((int64_t)(intptr_t)t.data, t.byte_offset, &first))
+        return 0;
+    fill(a, &t, &meta);
+    return fg_tensor_place_of(first, itemsize, itemsize, &meta, place);
 }
 
 static PyObject *dlpack_dtype(const fg_tensor_meta *meta)
@@ -136,8 +170,8 @@ const fg_tensor_adaptor *fg_dlpack_adaptor_find(PyTypeObject *type)
     if (a == NULL)
         return NULL;
     /* A library's DLPack function is its own code: it raises where it refuses, and is only expected, not known, to run no Python. */
-    a->base = (fg_tensor_adaptor){type->tp_name, "dlpack", FG_PURE_STORAGE, dlpack_read, dlpack_read, dlpack_storage, dlpack_dtype, NULL,
-                                  NULL,          NULL};
+    a->base =
+        (fg_tensor_adaptor){type->tp_name, "dlpack", 0, dlpack_read, dlpack_read, dlpack_storage, dlpack_dtype, NULL, dlpack_place, NULL};
     a->type = (PyTypeObject *)Py_NewRef((PyObject *)type);
     a->table = table;
     a->next = known;

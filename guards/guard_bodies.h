@@ -628,6 +628,20 @@ FG_RELATION(NO_DICT_OF)
     return 1;
 }
 
+#ifndef FG_STORAGE_HELPERS
+#define FG_STORAGE_HELPERS
+/* The storage of one tensor of a relation: 1; 0: cannot be told, or not beside the first one's, since a library knows nothing of what another one calls a storage
+ * (an array and a tensor may be made of the same memory); -1: an impure adaptor raised. */
+static __attribute__((unused)) int fg_storage_of(const fg_tensor_adaptor *const *adaptors, int64_t i, PyObject *v, const void **storage)
+{
+    const fg_tensor_adaptor *adaptor = adaptors[i], *first = adaptors[0];
+    if (adaptor == NULL || adaptor->storage == NULL || first == NULL || adaptor->storage != first->storage)
+        return 0;
+    *storage = adaptor->storage(v);
+    return *storage != NULL ? 1 : !(adaptor->pure & FG_PURE_STORAGE) && PyErr_Occurred() ? -1 : 0;
+}
+#endif
+
 FG_RELATION(STORAGE_DISTINCT)
 {
     const void *small[FG_GATHER], **all = small;
@@ -639,11 +653,11 @@ FG_RELATION(STORAGE_DISTINCT)
     if (n > FG_GATHER && (all = fg_malloc((size_t)n * sizeof *all)) == NULL)
         return -1;
     for (int64_t i = 0; i < n; i++) {
-        const fg_tensor_adaptor *adaptor = adaptors[i];
-        all[i] = adaptor != NULL && adaptor->storage != NULL ? adaptor->storage(values[ids[i]]) : NULL;
-        if (all[i] == NULL) {
-            FG_SEEN("number %lld has no storage that can be told", (long long)i + 1);
-            repeat = 1;
+        int told = fg_storage_of(adaptors, i, values[ids[i]], &all[i]);
+        if (told <= 0) {
+            if (told == 0)
+                FG_SEEN("number %lld has no storage that can be told from the others", (long long)i + 1);
+            repeat = told == 0 ? 1 : -1;
             goto done;
         }
     }
@@ -708,10 +722,14 @@ FG_RELATION(MEMORY_APART)
         const fg_tensor_adaptor *adaptor = adaptors[i];
         fg_tensor_place place = {0};
         PyObject *v = values[ids[i]];
-        const void *storage = adaptor != NULL && adaptor->storage != NULL ? adaptor->storage(v) : NULL;
-        if (storage == NULL || adaptor->place == NULL || !adaptor->place(adaptor, v, &place)) {
-            FG_SEEN("number %lld has memory that cannot be told", (long long)i + 1);
-            meet = 1;
+        const void *storage = NULL;
+        int told = fg_storage_of(adaptors, i, v, &storage);
+        if (told == 1)
+            told = adaptor->place != NULL ? adaptor->place(adaptor, v, &place) : 0;
+        if (told <= 0) {
+            if (told == 0)
+                FG_SEEN("number %lld has memory that cannot be told from the others'", (long long)i + 1);
+            meet = told == 0 ? 1 : -1;
             goto done;
         }
         all[i] = (fg_block){storage, place.lo, place.hi, (size_t)i};
@@ -722,7 +740,7 @@ FG_RELATION(MEMORY_APART)
 done:
     if (all != small)
         fg_free(all);
-    return !meet;
+    return meet < 0 ? -1 : !meet;
 }
 
 FG_RELATION(EXPR)

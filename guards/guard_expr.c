@@ -196,8 +196,9 @@ static int operand_tensor(const fg_expr_step *step, PyObject *v, const fg_tensor
     if (adaptor == NULL)
         return 0;
     if (step->op == FG_EXPR_OFFSET) {
-        if (adaptor->place == NULL || !adaptor->place(adaptor, v, &place))
-            return 0;
+        int placed = adaptor->place != NULL ? adaptor->place(adaptor, v, &place) : 0;
+        if (placed != 1)
+            return placed < 0 ? -1 : 0;
         *out = whole(place.first);
         return 1;
     }

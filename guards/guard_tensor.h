@@ -55,11 +55,13 @@ struct fg_tensor_adaptor {
     unsigned pure;         /* FG_PURE_ bits */
     fg_tensor_read read;   /* for guards */
     fg_tensor_read record; /* for the tracer: read plus every check that a capture needs (kind of keys, subclass, symbolic …) */
-    const void *(*storage)(PyObject *object); /* address that identifies the storage, NULL: unknown; never materialises copy-on-write */
+    /* Address that identifies the storage among those that the same function tells, NULL: unknown; never materialises copy-on-write. Impure ones: NULL with an
+     * exception set as for -1 of a read. */
+    const void *(*storage)(PyObject *object);
     FG_NEW PyObject *(*dtype_object)(const fg_tensor_meta *meta); /* library dtype object, for explanations and examples */
     /* For memos: put down the words that read gives this object's metadata from, its type being proven. 0: it cannot. NULL: it never can. */
     int (*words)(PyObject *object, fg_words *words);
-    /* 1 and where its elements lie, 0: unknown. Pure where read is. NULL: it never can. */
+    /* 1 and where its elements lie, 0: unknown; -1 as a read. Pure where read is. NULL: it never can. */
     int (*place)(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_place *place);
     /* 1 and the metadata of its gradient, of the tensor's own type, with keys 0 where it has none; 0: unknown; -1 as read. NULL: such tensors have none. */
     int (*gradient)(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_meta *meta);

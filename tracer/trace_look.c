@@ -435,6 +435,7 @@ static bool meet(const memory *a, const memory *b)
 static fg_flow memory_apart(fg_trace *t, int32_t from, fg_guard_kind *kind)
 {
     memory *seen = fg_arena_alloc(&t->arena, (size_t)(t->n_tracked + 1) * sizeof *seen);
+    const fg_tensor_adaptor *first = NULL;
     int32_t n = 0;
     if (seen == NULL)
         return fg_nomem();
@@ -445,9 +446,11 @@ static fg_flow memory_apart(fg_trace *t, int32_t from, fg_guard_kind *kind)
         const fg_tensor_adaptor *adaptor = v->real != NULL ? fg_tensor_adaptor_find(Py_TYPE(v->real)) : NULL;
         memory *m = &seen[n];
         *m = (memory){.storage = adaptor != NULL && adaptor->storage != NULL ? adaptor->storage(v->real) : NULL};
-        if (m->storage == NULL)
+        if (adaptor != NULL && first == NULL)
+            first = adaptor;
+        if (m->storage == NULL || adaptor->storage != first->storage)
             return fg_break(t, FG_BREAK_GUARD, "in-place changes beside an array whose memory cannot be told");
-        m->placed = adaptor->place != NULL && adaptor->place(adaptor, v->real, &m->place);
+        m->placed = adaptor->place != NULL && adaptor->place(adaptor, v->real, &m->place) == 1;
         for (int32_t k = 0; k < n; k++) {
             if (seen[k].storage != m->storage)
                 continue;

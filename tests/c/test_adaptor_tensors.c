@@ -132,7 +132,12 @@ static void dlpack_tensors_are_read_through_their_table(void **state)
     assert_int_equal(meta.strides[0], 12);
     assert_int_equal(meta.strides[1], 4);
     assert_int_equal(meta.strides[2], 1);
-    assert_null(a->storage(t));
+    /* All memory of a kind of device is one storage. */
+    PyObject *other = make(type, "((1,),)");
+    assert_non_null(a->storage(t));
+    assert_ptr_equal(a->storage(t), a->storage(other));
+    assert_null(a->storage(Py_None));
+    Py_DECREF(other);
     PyObject *name = a->dtype_object(&meta);
     assert_string_equal(PyUnicode_AsUTF8(name), "float32");
     Py_DECREF(name);

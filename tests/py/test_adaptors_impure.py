@@ -54,6 +54,9 @@ def tensor_type(function=None) -> type:
         self.asked(self)
         out.contents.device_type, out.contents.ndim, out.contents.dtype = 1, len(self.shape), Dtype(2, 32, 1)
         out.contents.shape = ctypes.cast(self.words, ctypes.POINTER(ctypes.c_int64))
+        out.contents.data, out.contents.byte_offset = getattr(self, "data", None), getattr(self, "byte_offset", 0)
+        if hasattr(self, "steps"):
+            out.contents.strides = ctypes.cast(self.steps, ctypes.POINTER(ctypes.c_int64))
         return 0
 
     table = Table(major=1, tensor_from_object=function or DESCRIBE(describe))
@@ -92,6 +95,66 @@ def test_it_is_guarded_by_its_metadata():
     for shape in ((2, 3), (2, 3), (4,), (2, 3)):
         assert gate(box_of(kind, *shape), kind) == (True, 6, ("z", 1))
     assert "dlpack" in str(framegate._core.tensor_layers().values())
+
+
+def placed(kind, data, *shape, steps=None, byte_offset=0):
+    tensor = kind(*shape)
+    tensor.data, tensor.byte_offset = data, byte_offset
+    if steps is not None:
+        tensor.steps = (ctypes.c_int64 * 8)(*steps)
+    return tensor
+
+
+def relation(kind, types, node_types=None):
+    made = GuardDesc()
+    nodes = tuple(made.source("arg", index=i) for i in range(len(types)))
+    for node, tensor_kind in zip(nodes, types):
+        made.guard("type_is", node, tensor_kind)
+    made.relation(kind, nodes)
+    return made
+
+
+def test_memory_is_compared_by_the_bytes_that_the_function_tells():
+    kind, base = tensor_type(), 1 << 20
+    apart = relation("memory_apart", (kind, kind))
+    one = placed(kind, base, 4)  # 16 bytes
+    for other, want in (
+        (placed(kind, base + 16, 4), True), (placed(kind, base + 15, 4), False), (placed(kind, base - 16, 4), True), (placed(kind, base - 15, 4), False), (one, False),
+        (placed(kind, base, 4, byte_offset=16), True), (placed(kind, base, 4, byte_offset=8), False), (placed(kind, base + 4, 0), True), (placed(kind, base + 28, 4, steps=(-1,)), True),
+        (placed(kind, base + 24, 4, steps=(-1,)), False), (placed(kind, base - 36, 4, steps=(3,)), False), (placed(kind, base - 40, 4, steps=(3,)), True),
+        (placed(kind, base + 16, 2**62), False), (placed(kind, None, 4), True),
+    ):
+        assert apart.check((one, other)) is want and (apart.explain((one, other)) == []) is want, vars(other)
+        assert GuardProgram([apart]).eval((other, one))[0] == ("hit" if want else "miss")
+    assert not relation("storage_distinct", (kind, kind)).check((one, placed(kind, base + 16, 4)))
+
+
+def test_memory_of_two_libraries_is_not_compared():
+    import numpy as np
+
+    kind, array = tensor_type(), np.ones(4)
+    for relation_kind in ("memory_apart", "storage_distinct"):
+        made = relation(relation_kind, (np.ndarray, kind))
+        assert not made.check((array, placed(kind, array.ctypes.data, 4))) and not made.check((array, placed(kind, 1 << 20, 4)))
+        assert "cannot be told from the others" in made.explain((array, placed(kind, 1 << 20, 4)))[0] or "no storage that can be told" in made.explain((array, placed(kind, 1 << 20, 4)))[0]
+        assert relation(relation_kind, (np.ndarray, np.ndarray)).check((array, np.ones(4)))
+
+
+def test_an_exception_while_memory_is_asked_leaves_the_check():
+    kind = false_tensor()
+    made = relation("memory_apart", (kind, kind))
+    one, other = kind(), kind()
+    assert made.check((one, one))  # elements of no bits take no bytes
+    for error, leaves in ((ValueError, False), (KeyboardInterrupt, True), (MemoryError, True)):
+        def fail(self, error=error):
+            raise error
+        kind.__bool__ = fail
+        for ask in (lambda: made.check((one, other)), lambda: GuardProgram([made]).eval((one, other))[0] == "hit"):
+            if leaves:
+                with pytest.raises(error):
+                    ask()
+            else:
+                assert ask() is False
 
 
 def test_what_the_function_changes_is_seen_by_the_guards_that_were_asked_before():
