@@ -1,5 +1,5 @@
 /* Evaluation of guard programs: each kind of guard and each accessor on a call that it accepts and on one that it refuses, then many entries of
- * one function, then trees of objects. A row has its lower bound beside it: the loads alone (guard_loads.h). */
+ * one function, then modules and trees of objects. A row has its lower bound beside it: the loads alone (guard_loads.h). */
 #include "bench/guard_cases.h"
 #include "bench/guard_loads.h"
 
@@ -73,6 +73,11 @@ const fg_bench_row fg_bench_rows[] = {
     {"guard/torch_state/miss", fg_case_fact, fg_run_eval, fg_loads_nothing, NULL, 0, FG_CASE_MISS, "guard - " TORCH "1\n", "()"},
     {"guard/torch_globals/hit", fg_case_fact, fg_run_eval, fg_loads_nothing, NULL, 0, FG_CASE_HIT, "guard - torch_globals 0 0\n", "()"},
     {"guard/torch_globals/miss", fg_case_fact, fg_run_eval, fg_loads_nothing, NULL, 0, FG_CASE_MISS, "guard - torch_globals 1 0\n", "()"},
+    {"guard/torch_anomaly/hit", fg_case_fact, fg_run_eval, fg_loads_nothing, NULL, 0, FG_CASE_HIT, "guard - torch_anomaly 0\n", "()"},
+    {"guard/torch_anomaly/miss", fg_case_fact, fg_run_eval, fg_loads_nothing, NULL, 0, FG_CASE_MISS, "guard - torch_anomaly 1\n", "()"},
+    /* Arrays of NumPy have no gradients, so that nothing is accepted. */
+    {"guard/gradient/miss", fg_case_fact, fg_run_eval, fg_loads_slot, NULL, 0, FG_CASE_MISS,
+     "n0 = arg 0\nguard n0 gradient 'numpy' @'b:np.ndarray' keys=0 dtype=0 device=0:0 grad=0 layout=0 sizes=() strides=()\n", "(x,)"},
     /* The number that would be accepted is another one in each process. */
     {"guard/abc_token/miss", fg_case_fact, fg_run_eval, fg_loads_nothing, NULL, 0, FG_CASE_MISS, "guard - abc_token -1\n", "()"},
     FACT("guard/same", fg_loads_two, "n0 = arg 0\nn1 = arg 1\nrelation same n0 n1\n", "(x, x)", "(x, c)"),
@@ -174,6 +179,14 @@ const fg_bench_row fg_bench_rows[] = {
     ENTRIES("places", fg_case_places, fg_loads_places, 2),
     ENTRIES("places", fg_case_places, fg_loads_places, 8),
     ENTRIES("places", fg_case_places, fg_loads_places, 64),
+    ENTRIES("sizes", fg_case_sizes, fg_loads_ndarray, 512),
+    ENTRIES("places", fg_case_places, fg_loads_places, 512),
+
+    /* modules */
+    ENTRIES("modules", fg_case_modules, fg_loads_modules, 1),
+    ENTRIES("modules", fg_case_modules, fg_loads_modules, 10),
+    ENTRIES("modules", fg_case_modules, fg_loads_modules, 100),
+    ENTRIES("modules", fg_case_modules, fg_loads_modules, 1000),
 
     /* trees */
     TREES(1),

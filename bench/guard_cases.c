@@ -36,7 +36,16 @@ static const char prelude[] = "import collections, types, weakref\n"
                               "        below.count = None\n"
                               "        if dicts: below.__dict__\n"
                               "        nodes.append(below)\n"
-                              "    return tuple(reversed(nodes))\n";
+                              "    return tuple(reversed(nodes))\n"
+                              "class Layer:\n"
+                              "    def __init__(self, size):\n"
+                              "        self.training, self._parameters = True, {'w': np.ones(size)}\n"
+                              "class Model:\n"
+                              "    def __init__(self, n, last):\n"
+                              "        self._modules = {str(i): Layer(last if i == n - 1 else 4) for i in range(n)}\n"
+                              "def model(n, last):\n"
+                              "    made = Model(n, last)\n"
+                              "    return made, *(part for layer in made._modules.values() for part in (layer, layer._parameters['w']))\n";
 
 static PyObject *namespace, *resolve;
 
@@ -68,10 +77,13 @@ int fg_cases_start(void)
     return 0;
 }
 
-static fg_guard_case *case_new(void)
+static fg_guard_case *case_new(size_t n_views)
 {
     fg_guard_case *c = fg_calloc(1, sizeof *c);
-    for (size_t i = 0; c && i < FG_CASE_ENTRIES; i++) {
+    if (!c || !(c->view = fg_calloc(n_views, sizeof *c->view)) || !(c->slots = fg_calloc(n_views, sizeof *c->slots)))
+        return NULL;
+    c->n_views = n_views;
+    for (size_t i = 0; i < n_views; i++) {
         c->view[i].slots = c->slots[i];
         c->view[i].n_slots = FG_CASE_SLOTS;
         c->view[i].globals = namespace;
@@ -134,10 +146,9 @@ static void *case_finish(const fg_bench_row *row, fg_guard_case *c, fg_desc *con
 void *fg_case_fact(const fg_bench_row *row)
 {
     fg_desc *desc = NULL;
-    fg_guard_case *c = case_new();
+    fg_guard_case *c = case_new(1);
     if (!c || view_set(c, 0, row->args) < 0)
         return NULL;
-    c->n_views = 1;
     c->field = (size_t)row->size;
     return case_finish(row, c, &desc, 1, row->option == FG_CASE_MISS, desc_parse(row->text, &desc));
 }
@@ -146,11 +157,10 @@ void *fg_case_sizes(const fg_bench_row *row)
 {
     fg_desc *descs[FG_CASE_ENTRIES] = {NULL};
     fg_status st = FG_OK;
-    fg_guard_case *c = case_new();
+    fg_guard_case *c = case_new((size_t)row->size);
     if (!c)
         return NULL;
     int miss = row->option == FG_CASE_MISS;
-    c->n_views = (size_t)row->size;
     for (size_t i = 0; st == FG_OK && i < c->n_views; i++) {
         char text[256], args[64];
         snprintf(args, sizeof args, "(np.ones(%d),)", (int)(i + 1 + (miss ? 1000 : 0)));
@@ -169,11 +179,10 @@ void *fg_case_places(const fg_bench_row *row)
 {
     fg_desc *descs[FG_CASE_ENTRIES] = {NULL};
     fg_status st = FG_OK;
-    fg_guard_case *c = case_new();
+    fg_guard_case *c = case_new((size_t)row->size);
     if (!c)
         return NULL;
     int miss = row->option == FG_CASE_MISS;
-    c->n_views = (size_t)row->size;
     for (int i = 0; st == FG_OK && i < (int)c->n_views; i++) {
         char text[1024], args[256];
         size_t n_text = 0, n_args = 0;
@@ -210,7 +219,7 @@ void *fg_case_tree(const fg_bench_row *row)
     fg_desc *desc = NULL;
     int depth = (int)row->size, miss = (row->option & FG_TREE_MISS) != 0, change = row->option & FG_TREE_CHANGE;
     char expression[64], *text = tree_text(depth, miss ? 54321 : 12345);
-    fg_guard_case *c = case_new();
+    fg_guard_case *c = case_new(1);
     snprintf(expression, sizeof expression, "chain(%d, %d)", depth, (row->option & FG_TREE_DICTS) != 0);
     PyObject *objects = eval(expression), *last;
     if (!c || !text || !objects || !(c->nodes = fg_calloc((size_t)depth + 1, sizeof *c->nodes)))
@@ -220,11 +229,47 @@ void *fg_case_tree(const fg_bench_row *row)
     last = c->nodes[depth - 1];
     c->nodes[depth] = PyObject_GetAttrString(last, "a");
     c->slots[0][0] = c->nodes[0];
-    c->n_views = 1;
     c->n_nodes = (size_t)depth;
     c->n_counting = change == FG_TREE_STILL ? 0 : change == FG_TREE_ROOT_COUNTS ? 1 : (size_t)depth;
     c->numbers[0] = PyLong_FromLong(1000);
     c->numbers[1] = PyLong_FromLong(1001);
+    void *done = case_finish(row, c, &desc, 1, miss, desc_parse(text, &desc));
+    free(text);
+    return done;
+}
+
+/* The type of each layer, its flag, and its array's metadata. */
+static char *modules_text(int n)
+{
+    size_t room = 400 * (size_t)(n + 1), at = 0;
+    char *text = malloc(room);
+    if (!text)
+        return NULL;
+    at += (size_t)snprintf(text, room, "n0 = arg 0\nguard n0 type_is @'b:Model'\nn1 = instance_attr n0 '_modules'\n");
+    for (int i = 0, k = 2; i < n; i++, k += 4)
+        at += (size_t)snprintf(
+            text + at, room - at,
+            "n%d = dict_item n1 '%d'\nguard n%d type_is @'b:Layer'\nn%d = instance_attr n%d 'training'\nguard n%d is True\n"
+            "n%d = instance_attr n%d '_parameters'\nn%d = dict_item n%d 'w'\n"
+            "guard n%d tensor 'numpy' @'b:np.ndarray' keys=6 dtype=12 device=1:0 grad=0 layout=0 sizes=(4,) strides=(8,)\n",
+            k, i, k, k + 1, k, k + 1, k + 2, k, k + 3, k + 2, k + 3);
+    return text;
+}
+
+void *fg_case_modules(const fg_bench_row *row)
+{
+    fg_desc *desc = NULL;
+    int n = (int)row->size, miss = row->option == FG_CASE_MISS;
+    char expression[64], *text = modules_text(n);
+    fg_guard_case *c = case_new(1);
+    snprintf(expression, sizeof expression, "model(%d, %d)", n, miss ? 5 : 4);
+    PyObject *objects = eval(expression);
+    if (!c || !text || !objects || !(c->nodes = fg_calloc(2 * (size_t)n, sizeof *c->nodes)))
+        return NULL;
+    for (int i = 0; i < 2 * n; i++)
+        c->nodes[i] = PyTuple_GET_ITEM(objects, i + 1);
+    c->slots[0][0] = PyTuple_GET_ITEM(objects, 0);
+    c->n_nodes = (size_t)n;
     void *done = case_finish(row, c, &desc, 1, miss, desc_parse(text, &desc));
     free(text);
     return done;

@@ -1,5 +1,5 @@
 /* Purpose:   guard programs to measure, with the calls that they are evaluated on.
- * Model:     a case is a program of 1 to 64 entries and as many views, taken round robin. Descriptions come from their text form, objects from
+ * Model:     a case is a program of 1 to 512 entries and as many views, taken round robin. Descriptions come from their text form, objects from
  *            Python expressions in one namespace (guard_cases.c shows it); an identity in a text is such an expression: @'b:C'.
  * Invariants: when a case has been made, each view has been evaluated once and gave what the row says: entry i, or a miss.
  * Threading: one thread; the GIL is held.
@@ -11,7 +11,7 @@
 #include "bench/bench_rows.h"
 #include "guards/guard_program.h"
 
-enum { FG_CASE_SLOTS = 8, FG_CASE_ENTRIES = 64 };
+enum { FG_CASE_SLOTS = 8, FG_CASE_ENTRIES = 512 };
 
 /* Options of a row. */
 enum {
@@ -31,8 +31,8 @@ enum {
 
 typedef struct fg_guard_case {
     fg_program *program;
-    fg_view view[FG_CASE_ENTRIES];
-    PyObject *slots[FG_CASE_ENTRIES][FG_CASE_SLOTS];
+    fg_view *view;                     /* n_views */
+    PyObject *(*slots)[FG_CASE_SLOTS]; /* of each view */
     size_t n_views;
     const void *expected; /* what a lower bound compares with */
     size_t field;         /* offset of the word that it reads behind the type */
@@ -51,6 +51,8 @@ void *fg_case_fact(const fg_bench_row *row);
 void *fg_case_sizes(const fg_bench_row *row);
 /* size entries over eight int arguments: entry i differs from the others in the value of argument i % 8. */
 void *fg_case_places(const fg_bench_row *row);
+/* A module of size layers in a dict, each with a flag and a dict of one array; option: FG_CASE_…. */
+void *fg_case_modules(const fg_bench_row *row);
 /* A chain of size objects, each the attribute `a` of the one before it; option: FG_TREE_…. */
 void *fg_case_tree(const fg_bench_row *row);
 

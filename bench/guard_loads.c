@@ -97,6 +97,17 @@ LOOP(places, places(view))
 
 /* ---- trees ---------------------------------------------------------------------------------------------------------------------------- */
 
+uint64_t fg_loads_modules(void *state, size_t n)
+{
+    const fg_guard_case *c = state;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < c->n_nodes; k++)
+            sum += attr(c->nodes[2 * k], c->expected) + ndarray(c->nodes[2 * k + 1]);
+    }
+    return sum;
+}
+
 static PyObject *count_name;
 
 static inline void count(const fg_guard_case *c, size_t i)

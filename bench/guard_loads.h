@@ -29,6 +29,7 @@ uint64_t fg_loads_version(void *state, size_t n);  /* version of the object, whi
 uint64_t fg_loads_ndarray(void *state, size_t n);  /* type, dtype, flags, sizes and strides of an array */
 uint64_t fg_loads_storage(void *state, size_t n);  /* data of two arrays */
 uint64_t fg_loads_places(void *state, size_t n);   /* type, size and digit of all eight slots */
+uint64_t fg_loads_modules(void *state, size_t n);  /* type, flag and array of each layer, found before */
 uint64_t fg_loads_tree(void *state, size_t n);     /* a chain of inline values, counting */
 uint64_t fg_loads_dicts(void *state, size_t n);    /* a chain of dicts, counting: key tables and values, for the versions change */
 

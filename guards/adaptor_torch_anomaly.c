@@ -8,9 +8,14 @@ static const volatile uint8_t *enabled, *check_nan;
 
 int fg_torch_anomaly_read(void)
 {
+    static PyObject *name;
     if (enabled == NULL) {
-        PyObject *loaded = PySys_GetObject("modules"); /* borrowed from the interpreter */
-        if (loaded == NULL || !PyDict_Check(loaded) || PyDict_GetItemString(loaded, "torch") == NULL)
+        PyObject *loaded = PyImport_GetModuleDict(); /* borrowed from the interpreter */
+        if (name == NULL && (name = PyUnicode_InternFromString("torch")) == NULL) {
+            PyErr_Clear();
+            return -1;
+        }
+        if (loaded == NULL || !PyDict_CheckExact(loaded) || PyDict_GetItemWithError(loaded, name) == NULL)
             return 0;
         void *cpu = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_LAZY);
         check_nan = cpu != NULL ? dlsym(cpu, "_ZN5torch8autograd11AnomalyMode10_check_nanE") : NULL;
