@@ -153,51 +153,54 @@ void *fg_case_fact(const fg_bench_row *row)
     return case_finish(row, c, &desc, 1, row->option == FG_CASE_MISS, desc_parse(row->text, &desc));
 }
 
-void *fg_case_sizes(const fg_bench_row *row)
+/* Writes the description of entry i and the arguments that it accepts, or with miss some that no entry does. */
+typedef void (*entry_writer)(int i, int miss, char *text, char *args);
+enum { ENTRY_TEXT = 1024, ENTRY_ARGS = 256 };
+
+static void *case_entries(const fg_bench_row *row, entry_writer write)
 {
     fg_desc *descs[FG_CASE_ENTRIES] = {NULL};
     fg_status st = FG_OK;
     fg_guard_case *c = case_new((size_t)row->size);
-    if (!c)
-        return NULL;
     int miss = row->option == FG_CASE_MISS;
-    for (size_t i = 0; st == FG_OK && i < c->n_views; i++) {
-        char text[256], args[64];
-        snprintf(args, sizeof args, "(np.ones(%d),)", (int)(i + 1 + (miss ? 1000 : 0)));
-        snprintf(text, sizeof text,
-                 "n0 = arg 0\nguard n0 tensor 'numpy' @'b:np.ndarray' keys=6 dtype=12 device=1:0 grad=0 layout=0 sizes=(%d,) strides=(8,)\n"
-                 "output n0\n",
-                 (int)i + 1);
+    for (size_t i = 0; c && st == FG_OK && i < c->n_views; i++) {
+        char text[ENTRY_TEXT], args[ENTRY_ARGS];
+        write((int)i, miss, text, args);
         if (view_set(c, i, args) < 0)
             return NULL;
         st = desc_parse(text, &descs[i]);
     }
-    return case_finish(row, c, descs, c->n_views, miss, st);
+    return c ? case_finish(row, c, descs, c->n_views, miss, st) : NULL;
+}
+
+static void write_size(int i, int miss, char *text, char *args)
+{
+    snprintf(args, ENTRY_ARGS, "(np.ones(%d),)", i + 1 + (miss ? 1000 : 0));
+    snprintf(text, ENTRY_TEXT,
+             "n0 = arg 0\nguard n0 tensor 'numpy' @'b:np.ndarray' keys=6 dtype=12 device=1:0 grad=0 layout=0 sizes=(%d,) strides=(8,)\n"
+             "output n0\n",
+             i + 1);
+}
+
+void *fg_case_sizes(const fg_bench_row *row)
+{
+    return case_entries(row, write_size);
+}
+
+static void write_places(int i, int miss, char *text, char *args)
+{
+    size_t n_text = 0, n_args = (size_t)snprintf(args, ENTRY_ARGS, "(");
+    for (int k = 0; k < FG_CASE_SLOTS; k++) {
+        int other = k == i % FG_CASE_SLOTS, value = other ? 1000 + i : 1;
+        n_text += (size_t)snprintf(text + n_text, ENTRY_TEXT - n_text, "n%d = arg %d\nguard n%d equals %d\n", k, k, k, value);
+        n_args += (size_t)snprintf(args + n_args, ENTRY_ARGS - n_args, "int('%d'),", miss && other ? 5000 : value);
+    }
+    snprintf(args + n_args, ENTRY_ARGS - n_args, ")");
 }
 
 void *fg_case_places(const fg_bench_row *row)
 {
-    fg_desc *descs[FG_CASE_ENTRIES] = {NULL};
-    fg_status st = FG_OK;
-    fg_guard_case *c = case_new((size_t)row->size);
-    if (!c)
-        return NULL;
-    int miss = row->option == FG_CASE_MISS;
-    for (int i = 0; st == FG_OK && i < (int)c->n_views; i++) {
-        char text[1024], args[256];
-        size_t n_text = 0, n_args = 0;
-        n_args += (size_t)snprintf(args, sizeof args, "(");
-        for (int k = 0; k < FG_CASE_SLOTS; k++) {
-            int other = k == i % FG_CASE_SLOTS, value = other ? 1000 + i : 1;
-            n_text += (size_t)snprintf(text + n_text, sizeof text - n_text, "n%d = arg %d\nguard n%d equals %d\n", k, k, k, value);
-            n_args += (size_t)snprintf(args + n_args, sizeof args - n_args, "int('%d'),", miss && other ? 5000 : value);
-        }
-        snprintf(args + n_args, sizeof args - n_args, ")");
-        if (view_set(c, (size_t)i, args) < 0)
-            return NULL;
-        st = desc_parse(text, &descs[i]);
-    }
-    return case_finish(row, c, descs, c->n_views, miss, st);
+    return case_entries(row, write_places);
 }
 
 /* The description of a chain: the type of each object, then its attribute, and at the end a number. */

@@ -131,40 +131,37 @@ uint64_t fg_idle_tree(void *state, size_t n)
     return n;
 }
 
-uint64_t fg_loads_tree(void *state, size_t n)
+/* From an object of the chain to the next: by its inline values, or by its dict. */
+static inline const void *next_inline(const void *object, const void *type, uint64_t *sum)
 {
-    const fg_guard_case *c = state;
-    uint64_t sum = 0;
-    count_start();
-    for (size_t i = 0; i < n; i++) {
-        count(c, i);
-        const void *object = WORD(c->view[0].slots, 0), *type = TYPE(c->nodes[0]);
-        for (size_t k = 0; k < c->n_nodes; k++) {
-            sum += same(TYPE(object), type);
-            object = WORD(WORD(object, VALUES), 0);
-        }
-        sum += same(object, c->nodes[c->n_nodes]);
-    }
-    return sum;
+    *sum += same(TYPE(object), type);
+    return WORD(WORD(object, VALUES), 0);
 }
 
-uint64_t fg_loads_dicts(void *state, size_t n)
+static inline const void *next_in_dict(const void *object, const void *type, uint64_t *sum)
 {
-    const fg_guard_case *c = state;
-    uint64_t sum = 0;
-    count_start();
-    for (size_t i = 0; i < n; i++) {
-        count(c, i);
-        const void *object = WORD(c->view[0].slots, 0), *type = TYPE(c->nodes[0]);
-        for (size_t k = 0; k < c->n_nodes; k++) {
-            const void *dict = WORD(object, VALUES + (ptrdiff_t)sizeof(void *));
-            sum += same(TYPE(object), type) + same(WORD(dict, offsetof(PyDictObject, ma_keys)), type);
-            object = WORD(WORD(dict, offsetof(PyDictObject, ma_values)), 0);
-        }
-        sum += same(object, c->nodes[c->n_nodes]);
-    }
-    return sum;
+    const void *dict = WORD(object, VALUES + (ptrdiff_t)sizeof(void *));
+    *sum += same(TYPE(object), type) + same(WORD(dict, offsetof(PyDictObject, ma_keys)), type);
+    return WORD(WORD(dict, offsetof(PyDictObject, ma_values)), 0);
 }
+
+#define TREE_LOOP(NAME, NEXT)                                                          \
+    uint64_t fg_loads_##NAME(void *state, size_t n)                                    \
+    {                                                                                  \
+        const fg_guard_case *c = state;                                                \
+        uint64_t sum = 0;                                                              \
+        count_start();                                                                 \
+        for (size_t i = 0; i < n; i++) {                                               \
+            count(c, i);                                                               \
+            const void *object = WORD(c->view[0].slots, 0), *type = TYPE(c->nodes[0]); \
+            for (size_t k = 0; k < c->n_nodes; k++)                                    \
+                object = NEXT(object, type, &sum);                                     \
+            sum += same(object, c->nodes[c->n_nodes]);                                 \
+        }                                                                              \
+        return sum;                                                                    \
+    }
+TREE_LOOP(tree, next_inline)
+TREE_LOOP(dicts, next_in_dict)
 
 /* ---- the engine ------------------------------------------------------------------------------------------------------------------------ */
 

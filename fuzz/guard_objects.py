@@ -11,25 +11,7 @@ import types
 import weakref
 
 import numpy as np
-
-
-class Node:
-    shared = 1
-
-    def method(self):
-        return self
-
-    @property
-    def first(self):
-        return self.a
-
-
-class Other(Node):
-    extra = "class"
-
-
-class Slotted:
-    __slots__ = ("a", "b", "__dict__")
+from guard_classes import Node, Other, Slotted
 
 
 class Evil:

@@ -266,47 +266,30 @@ FG_LONG_BODY(LENGTH)
     return 0;
 }
 
-FG_LONG_BODY(DICT_HAS)
-{
-    PyObject *value;
-    if (PyDict_Check(v) && fg_dict_find(v, (PyObject *)k->p, (Py_hash_t)k->lo, &value) == FG_FIND_FOUND)
-        return 1;
-    FG_SEEN("%s without it", Py_TYPE(v)->tp_name);
-    return 0;
-}
-
-FG_LONG_BODY(DICT_LACKS)
-{
-    PyObject *value;
-    if (PyDict_Check(v) && fg_dict_find(v, (PyObject *)k->p, (Py_hash_t)k->lo, &value) == FG_FIND_ABSENT)
-        return 1;
-    FG_SEEN("%s that has it, or may have", Py_TYPE(v)->tp_name);
-    return 0;
-}
+/* Whether the container has the key, or the object the attribute. What only a user's comparison could tell is neither there nor absent. */
+#define FG_MEMBER_BODY(NAME, CHECK, FIND, WANTED, SAID)                                  \
+    FG_LONG_BODY(NAME)                                                                   \
+    {                                                                                    \
+        PyObject *found;                                                                 \
+        if (CHECK(v) && FIND(v, (PyObject *)k->p, (Py_hash_t)k->lo, &found) == (WANTED)) \
+            return 1;                                                                    \
+        FG_SEEN("%s " SAID, Py_TYPE(v)->tp_name);                                        \
+        return 0;                                                                        \
+    }
+#define FG_ANY_CHECK(V) ((void)(V), 1)
+FG_MEMBER_BODY(DICT_HAS, PyDict_Check, fg_dict_find, FG_FIND_FOUND, "without it")
+FG_MEMBER_BODY(DICT_LACKS, PyDict_Check, fg_dict_find, FG_FIND_ABSENT, "that has it, or may have")
+FG_MEMBER_BODY(SET_HAS, PyAnySet_Check, fg_set_find, FG_FIND_FOUND, "without it")
+FG_MEMBER_BODY(SET_LACKS, PyAnySet_Check, fg_set_find, FG_FIND_ABSENT, "that has it, or may have")
+FG_MEMBER_BODY(ATTR_HAS, FG_ANY_CHECK, fg_attr_find, FG_FIND_FOUND, "without it")
+FG_MEMBER_BODY(ATTR_LACKS, FG_ANY_CHECK, fg_attr_find, FG_FIND_ABSENT, "that has it, or may have")
+#undef FG_MEMBER_BODY
 
 FG_LONG_BODY(DICT_KEYS)
 {
     if (PyDict_Check(v) && fg_dict_keys_same(v, (PyObject *)k->p))
         return 1;
     FG_SEEN_VALUE(v);
-    return 0;
-}
-
-FG_LONG_BODY(SET_HAS)
-{
-    PyObject *member;
-    if (PyAnySet_Check(v) && fg_set_find(v, (PyObject *)k->p, (Py_hash_t)k->lo, &member) == FG_FIND_FOUND)
-        return 1;
-    FG_SEEN("%s without it", Py_TYPE(v)->tp_name);
-    return 0;
-}
-
-FG_LONG_BODY(SET_LACKS)
-{
-    PyObject *member;
-    if (PyAnySet_Check(v) && fg_set_find(v, (PyObject *)k->p, (Py_hash_t)k->lo, &member) == FG_FIND_ABSENT)
-        return 1;
-    FG_SEEN("%s that has it, or may have", Py_TYPE(v)->tp_name);
     return 0;
 }
 
@@ -318,24 +301,6 @@ FG_LONG_BODY(SET_ITEMS)
     return 0;
 }
 
-FG_LONG_BODY(ATTR_HAS)
-{
-    PyObject *value;
-    if (fg_attr_find(v, (PyObject *)k->p, (Py_hash_t)k->lo, &value) == FG_FIND_FOUND)
-        return 1;
-    FG_SEEN("%s without it", Py_TYPE(v)->tp_name);
-    return 0;
-}
-
-FG_LONG_BODY(ATTR_LACKS)
-{
-    PyObject *value;
-    if (fg_attr_find(v, (PyObject *)k->p, (Py_hash_t)k->lo, &value) == FG_FIND_ABSENT)
-        return 1;
-    FG_SEEN("%s that has it, or may have", Py_TYPE(v)->tp_name);
-    return 0;
-}
-
 FG_LONG_BODY(QUIET)
 {
     if (fg_drop_passes(v) || (k->lo > 0 && Py_REFCNT(v) > k->lo))
@@ -344,25 +309,20 @@ FG_LONG_BODY(QUIET)
     return 0;
 }
 
-FG_LONG_BODY(ATTR_QUIET)
-{
-    PyObject *value;
-    fg_find found = fg_attr_find(v, (PyObject *)k->p, (Py_hash_t)k->lo, &value);
-    if (found == FG_FIND_ABSENT || (found == FG_FIND_FOUND && fg_drop_passes(value)))
-        return 1;
-    FG_SEEN("a %s with one whose end may run code", Py_TYPE(v)->tp_name);
-    return 0;
-}
-
-FG_LONG_BODY(DICT_QUIET)
-{
-    PyObject *value;
-    fg_find found = PyDict_Check(v) ? fg_dict_find(v, (PyObject *)k->p, (Py_hash_t)k->lo, &value) : FG_FIND_UNDECIDED;
-    if (found == FG_FIND_ABSENT || (found == FG_FIND_FOUND && fg_drop_passes(value)))
-        return 1;
-    FG_SEEN("a %s with one whose end may run code", Py_TYPE(v)->tp_name);
-    return 0;
-}
+#define FG_QUIET_BODY(NAME, CHECK, FIND)                                                                    \
+    FG_LONG_BODY(NAME)                                                                                      \
+    {                                                                                                       \
+        PyObject *value;                                                                                    \
+        fg_find found = CHECK(v) ? FIND(v, (PyObject *)k->p, (Py_hash_t)k->lo, &value) : FG_FIND_UNDECIDED; \
+        if (found == FG_FIND_ABSENT || (found == FG_FIND_FOUND && fg_drop_passes(value)))                   \
+            return 1;                                                                                       \
+        FG_SEEN("a %s with one whose end may run code", Py_TYPE(v)->tp_name);                               \
+        return 0;                                                                                           \
+    }
+FG_QUIET_BODY(ATTR_QUIET, FG_ANY_CHECK, fg_attr_find)
+FG_QUIET_BODY(DICT_QUIET, PyDict_Check, fg_dict_find)
+#undef FG_QUIET_BODY
+#undef FG_ANY_CHECK
 
 FG_LONG_BODY(FLOAT_NAN)
 {

@@ -56,6 +56,13 @@ static int hold_value(fg_walk *walk, PyObject *value)
     return 0;
 }
 
+/* Take one answer into *ok, the answer of several: 1, 0, or -1 from then on. Tells whether to ask the next. */
+static int go_on(const fg_walk *walk, int one, int *ok)
+{
+    *ok = one < 0 ? -1 : *ok & one;
+    return *ok > 0 || (*ok == 0 && walk->keep_going);
+}
+
 /* Put the source's conditions that are so (impure or not), but for a user's, to the value. 1, 0, -1. */
 static int walk_facts(fg_walk *walk, fg_node index, PyObject *value, int impure)
 {
@@ -66,14 +73,10 @@ static int walk_facts(fg_walk *walk, fg_node index, PyObject *value, int impure)
         if (guard->kind == FG_GUARD_ACCEPTS || walk->want.impure[number] != impure)
             continue;
         int one = walk->fact(walk, guard, value);
-        if (one < 0)
-            return -1;
-        if (one == 0) {
+        if (one == 0)
             walk->failed[index] = 1;
-            ok = 0;
-            if (!walk->keep_going)
-                return 0;
-        }
+        if (!go_on(walk, one, &ok))
+            break;
     }
     return ok;
 }
@@ -119,12 +122,8 @@ static int walk_loose(fg_walk *walk)
         const fg_guard_record *guard = &desc->guards[walk->want.by_node[i]];
         if (!fg_guard_is_loose(guard->kind))
             continue;
-        int one = walk->fact(walk, guard, NULL);
-        if (one < 0)
-            return -1;
-        ok &= one;
-        if (!ok && !walk->keep_going)
-            return 0;
+        if (!go_on(walk, walk->fact(walk, guard, NULL), &ok))
+            break;
     }
     return ok;
 }
@@ -144,12 +143,8 @@ static int walk_relations(fg_walk *walk, int impure)
             fg_node id = ((const fg_node *)guard->owned)[k];
             readable = readable && walk->values[id] != NULL && !walk->failed[id];
         }
-        int one = readable ? walk->fact(walk, guard, NULL) : 0;
-        if (one < 0)
-            return -1;
-        ok &= one;
-        if (!ok && !walk->keep_going)
-            return 0;
+        if (!go_on(walk, readable ? walk->fact(walk, guard, NULL) : 0, &ok))
+            break;
     }
     return ok;
 }
@@ -169,14 +164,11 @@ static int walk_pass(fg_walk *walk, int impure)
             one = walk_facts(walk, (fg_node)i, walk->values[i], 1);
         else
             continue;
-        if (one < 0)
-            return -1;
-        ok &= one;
-        if (!ok && !walk->keep_going)
-            return 0;
+        if (!go_on(walk, one, &ok))
+            return ok;
     }
-    int related = walk_relations(walk, impure);
-    return related < 0 ? -1 : ok & related;
+    (void)go_on(walk, walk_relations(walk, impure), &ok);
+    return ok;
 }
 
 const fg_tensor_adaptor *fg_relation_adaptor(const fg_desc *desc, fg_node node)
@@ -210,12 +202,8 @@ static int walk_users(fg_walk *walk)
             continue;
         if (desc->dead)
             return 0;
-        int one = walk->fact(walk, guard, walk->values[guard->node]);
-        if (one < 0)
-            return -1;
-        ok &= one;
-        if (!ok && !walk->keep_going)
-            return 0;
+        if (!go_on(walk, walk->fact(walk, guard, walk->values[guard->node]), &ok))
+            break;
     }
     return ok;
 }

@@ -14,6 +14,7 @@ from framegate._core import GuardDesc, GuardProgram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+<<<<<<< HEAD
 
 class Node:
     shared = 1
@@ -24,14 +25,17 @@ class Node:
 
 class Other(Node):
     extra = "class"
+=======
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(os.path.dirname(HERE)), "fuzz")]
+
+from framegate._core import GuardDesc, GuardProgram  # noqa: E402
+from guard_classes import Node, Other, Slotted  # noqa: E402
+>>>>>>> 984be62 (What the loops of the walk, the bodies about members, the rows of many entries and the classes of test objects had in common is one piece each)
 
 
 class Strange:
     pass
-
-
-class Slotted:
-    __slots__ = ("a", "b", "__dict__")
 
 
 LEAVES = [None, True, 0, 1, 7, 300, 2**70, 0.5, -0.0, 1e300, "a", "name", b"x", (), (1, "a"), int, len]
