@@ -73,8 +73,6 @@ const fg_bench_row fg_bench_rows[] = {
     {"guard/torch_state/miss", fg_case_fact, fg_run_eval, fg_loads_nothing, NULL, 0, FG_CASE_MISS, "guard - " TORCH "1\n", "()"},
     {"guard/torch_globals/hit", fg_case_fact, fg_run_eval, fg_loads_nothing, NULL, 0, FG_CASE_HIT, "guard - torch_globals 0 0\n", "()"},
     {"guard/torch_globals/miss", fg_case_fact, fg_run_eval, fg_loads_nothing, NULL, 0, FG_CASE_MISS, "guard - torch_globals 1 0\n", "()"},
-    {"guard/torch_anomaly/hit", fg_case_fact, fg_run_eval, fg_loads_nothing, NULL, 0, FG_CASE_HIT, "guard - torch_anomaly 0\n", "()"},
-    {"guard/torch_anomaly/miss", fg_case_fact, fg_run_eval, fg_loads_nothing, NULL, 0, FG_CASE_MISS, "guard - torch_anomaly 1\n", "()"},
     /* Arrays of NumPy have no gradients, so that nothing is accepted. */
     {"guard/gradient/miss", fg_case_fact, fg_run_eval, fg_loads_slot, NULL, 0, FG_CASE_MISS,
      "n0 = arg 0\nguard n0 gradient 'numpy' @'b:np.ndarray' keys=0 dtype=0 device=0:0 grad=0 layout=0 sizes=() strides=()\n", "(x,)"},

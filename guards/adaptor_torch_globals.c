@@ -46,7 +46,7 @@
  * the last; the second is the convolutions of cuDNN. */
 #define PRECISIONS(X) X(0, 2, 3) X(1, 1, 1) X(1, 1, 3)
 
-/* X(text, symbol): exported bytes */
+/* X(text, symbol): exported bytes, each asked only where those before it are on */
 #define STATICS(X)                                                      \
     X("anomaly detection", "_ZN5torch8autograd11AnomalyMode8_enabledE") \
     X("anomaly detection of NaN", "_ZN5torch8autograd11AnomalyMode10_check_nanE")
@@ -162,8 +162,8 @@ static __attribute__((cold, noinline)) uint64_t memo_renew(void)
         memo.values[i].seen = *memo.values[i].at;
     for (size_t i = 0; i < N_SWITCHES; i++)
         bits |= getters[i] != NULL ? (uint64_t)getters[i](context) << i : 0;
-    for (size_t i = 0; i < N_STATICS; i++)
-        bits |= statics[i] != NULL ? (uint64_t)(*statics[i] != 0) << (BIT_STATICS + i) : 0;
+    for (size_t i = 0; i < N_STATICS && statics[i] != NULL && *statics[i] != 0; i++)
+        bits |= UINT64_C(1) << (BIT_STATICS + i);
     return memo.bits = bits | precision_bits() << BIT_PRECISION;
 }
 

@@ -11,7 +11,6 @@
 #error "define FG_EXPLAIN"
 #endif
 
-#include "guards/adaptor_torch_anomaly.h"
 #include "guards/adaptor_torch_globals.h"
 #include "guards/guard_drop.h"
 #include "guards/guard_private.h"
@@ -509,20 +508,6 @@ FG_LONG_BODY(TORCH_GLOBALS)
         return 0;
     }
     return 1;
-}
-
-/* v is NULL. */
-FG_LONG_BODY(TORCH_ANOMALY)
-{
-    int seen = fg_torch_anomaly_read();
-    (void)v;
-    if (seen == k->lo)
-        return 1;
-    FG_SEEN("%s", seen < 0                ? "a torch whose anomaly mode cannot be read"
-                  : seen == 0             ? "anomaly mode off"
-                  : seen & FG_ANOMALY_NAN ? "anomaly mode on, looking for nan"
-                                          : "anomaly mode on");
-    return 0;
 }
 
 /* v is NULL. */

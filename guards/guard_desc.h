@@ -53,7 +53,7 @@ void fg_desc_names_set(fg_desc *desc, FG_BORROWED PyObject *slot_names, FG_BORRO
 /* Intern a source. parent is FG_NODE_NONE for roots; key (a new reference is taken) or index according to the accessor's row. */
 fg_status fg_desc_source(fg_desc *desc, fg_accessor acc, fg_node parent, FG_BORROWED PyObject *key, int64_t index, fg_node *out);
 
-/* Add a condition on one source (FG_NODE_NONE for TORCH_STATE, TORCH_GLOBALS, TORCH_ANOMALY and ABC_TOKEN). For ID, TYPE, SUBTYPE and NO_SUBTYPE an object with weak references is held weakly and its
+/* Add a condition on one source (FG_NODE_NONE for TORCH_STATE, TORCH_GLOBALS and ABC_TOKEN). For ID, TYPE, SUBTYPE and NO_SUBTYPE an object with weak references is held weakly and its
  * death invalidates the entry; immortals, types without weak references and C objects without them are held strongly. */
 fg_status fg_desc_guard(fg_desc *desc, fg_guard_kind kind, fg_node node, fg_guard_arg arg, fg_origin origin);
 

@@ -62,7 +62,6 @@ static const char *hint(const fg_guard_record *guard, PyObject *v)
     case FG_GUARD_SET_ITEMS:
     case FG_GUARD_LENGTH: return "a container of another length or with other keys needs a version of its own";
     case FG_GUARD_TORCH_STATE: return "the state of torch differs from that of the time of tracing: each state needs a version of its own";
-    case FG_GUARD_TORCH_ANOMALY:
     case FG_GUARD_TORCH_GLOBALS: return "code that a compiler made may have one of torch's global switches built in";
     case FG_GUARD_SAME:
     case FG_GUARD_DISTINCT:

@@ -128,7 +128,7 @@ void fg_watch_forget(fg_desc *desc);
 /* 1 for the kinds that are on no source. */
 static inline int fg_guard_is_loose(fg_guard_kind kind)
 {
-    return kind == FG_GUARD_TORCH_STATE || kind == FG_GUARD_TORCH_GLOBALS || kind == FG_GUARD_TORCH_ANOMALY || kind == FG_GUARD_ABC_TOKEN;
+    return kind == FG_GUARD_TORCH_STATE || kind == FG_GUARD_TORCH_GLOBALS || kind == FG_GUARD_ABC_TOKEN;
 }
 
 /* 1 if the argument of this kind is an object by its address (held as FG_HOLD_IDENTITY), not by its value. */

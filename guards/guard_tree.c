@@ -281,7 +281,6 @@ PyObject *fg_guard_sentence(const fg_desc *desc, const fg_guard_record *guard)
     case FG_GUARD_TENSOR: text = tensor_sentence(desc, guard, source); break;
     case FG_GUARD_GRADIENT: text = gradient_sentence(desc, guard, source); break;
     case FG_GUARD_TORCH_STATE: text = PyUnicode_FromFormat("%U has %U", source, arg); break;
-    case FG_GUARD_TORCH_ANOMALY: text = PyUnicode_FromFormat("anomaly mode of torch is %s", guard->leaf.lo ? "on" : "off"); break;
     case FG_GUARD_ABC_TOKEN: text = PyUnicode_FromFormat("abc.get_cache_token() == %U", arg); break;
     case FG_GUARD_TORCH_GLOBALS: text = PyUnicode_FromFormat("%U has switches %U", source, arg); break;
     case FG_GUARD_SAME:

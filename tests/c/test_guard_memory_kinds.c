@@ -43,7 +43,7 @@ static const struct {
     {"n0 = arg 0\nguard n0 " ARRAY
      "\nguard n0 gradient 'numpy' @'b:np.ndarray' keys=0 dtype=0 device=0:0 grad=0 layout=0 sizes=() strides=()\n",
      "(x,)"},
-    {"guard - " STATE "\nguard - torch_globals 0 0\nguard - torch_anomaly 0\nguard - abc_token 5\n", "()"},
+    {"guard - " STATE "\nguard - torch_globals 0 0\nguard - abc_token 5\n", "()"},
     {TWO "n2 = arg 2\nrelation same n0 n1\nrelation distinct n0 n2\nrelation no_dict_of n0 n1 n2\n", "(c, c, vars(c))"},
     {ARRAYS
      "relation storage_distinct n0 n1\nrelation memory_apart n0 n1\nrelation holds n0 n1 'size0.0 size1.0 + 2 * offset0 offset1 != and'\n",

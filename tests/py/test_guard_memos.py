@@ -11,27 +11,9 @@ import types
 import numpy as np
 import pytest
 from framegate._core import GuardDesc, GuardProgram
+from guard_classes import Node, Other, Slotted
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-<<<<<<< HEAD
-
-class Node:
-    shared = 1
-
-    def method(self):
-        return self
-
-
-class Other(Node):
-    extra = "class"
-=======
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(os.path.dirname(os.path.dirname(HERE)), "fuzz")]
-
-from framegate._core import GuardDesc, GuardProgram  # noqa: E402
-from guard_classes import Node, Other, Slotted  # noqa: E402
->>>>>>> 984be62 (What the loops of the walk, the bodies about members, the rows of many entries and the classes of test objects had in common is one piece each)
 
 
 class Strange:

@@ -33,7 +33,6 @@ GLOBALS = {
     "anomaly": (torch.is_anomaly_enabled, lambda on: torch.autograd.set_detect_anomaly(on, check_nan=False), (False, True)),
     "anomaly of NaN": (torch.is_anomaly_check_nan_enabled, lambda on: torch.autograd.set_detect_anomaly(True, check_nan=on), (False, True)),
     "autocast cache": (torch.is_autocast_cache_enabled, torch.set_autocast_cache_enabled, (True, False)),
-    "anomaly mode": (torch.is_anomaly_enabled, torch.set_anomaly_enabled, (False, True)),
     "default dtype": (torch.get_default_dtype, torch.set_default_dtype, (torch.float32, torch.float64)),
 }
 CONTEXTS = {
@@ -89,7 +88,6 @@ def test_the_condition_on_switches_follows_them(name):
     desc = GuardDesc()
     desc.guard("torch_globals")
     desc.guard("torch_state")
-    desc.guard("torch_anomaly", lo=0)
     program, again = GuardProgram([desc]), GuardDesc.from_text(desc.to_text())
     for ask in (lambda: program.alive(()), lambda: desc.check(()), lambda: again.check(())):
         switch(values[0])
