@@ -11,6 +11,7 @@
 #define FG_CODEGEN_GRAPH_INTERNAL_H
 
 #include "codegen/graph.h"
+#include "runtime/cpython/dict.h"
 #include <stdint.h>
 
 typedef struct fg_graph fg_graph;
@@ -34,7 +35,7 @@ typedef struct fg_graph_node {
 /* The node's code object while it lives, borrowed, or NULL. */
 static inline PyCodeObject *fg_graph_node_code(const fg_graph_node *node)
 {
-    PyObject *code = node->code == NULL ? Py_None : PyWeakref_GET_OBJECT(node->code);
+    PyObject *code = node->code == NULL ? Py_None : fg_weakref_target(node->code);
     return code == Py_None ? NULL : (PyCodeObject *)code;
 }
 

@@ -91,11 +91,10 @@ static int walk_set(PyObject *set, int depth, int *left)
 {
     Py_ssize_t at = 0;
     PyObject *item;
-    Py_hash_t hash;
     if (PySet_GET_SIZE(set) > *left)
         return 0;
     *left -= (int)PySet_GET_SIZE(set);
-    while (_PySet_NextEntry(set, &at, &item, &hash))
+    while (fg_set_next(set, &at, &item))
         if (!maybe(item, depth, left))
             return 0;
     return 1;
@@ -264,7 +263,7 @@ static int walk(PyObject *o, int depth, int *left)
         return 0;
     if (type == fg_numpy_array_type)
         return walk_array(o, depth, left);
-    if (type->tp_weaklistoffset > 0 && is_watched(*(PyObject **)((char *)o + type->tp_weaklistoffset)))
+    if (is_watched(fg_object_weakrefs(o)))
         return PyModule_Check(o) && is_module_dict(PyModule_GetDict(o));
     if (type == &PyList_Type)
         return walk_items(((PyListObject *)o)->ob_item, Py_SIZE(o), depth, left);

@@ -120,7 +120,7 @@ static inline PyObject *fg_hold_get(const fg_hold *hold)
 {
     if (!hold->weak)
         return hold->ref;
-    PyObject *object = PyWeakref_GET_OBJECT(hold->ref);
+    PyObject *object = fg_weakref_target(hold->ref);
     return object == Py_None ? NULL : object;
 }
 void fg_watch_forget(fg_desc *desc);

@@ -59,7 +59,7 @@ FG_READ(FUNC)
 FG_READ(CONST)
 {
     FG_UNUSED_READ;
-    PyObject *object = n ? PyWeakref_GET_OBJECT(key) : key;
+    PyObject *object = n ? fg_weakref_target(key) : key;
     if (n && object == Py_None)
         return FG_FIND_UNDECIDED;
     return fg_read_pointer(object, value);
@@ -232,7 +232,7 @@ FG_READ(WEAKREF)
     FG_UNUSED_READ;
     if (!PyWeakref_CheckRef(parent))
         return FG_FIND_UNDECIDED;
-    PyObject *target = PyWeakref_GET_OBJECT(parent);
+    PyObject *target = fg_weakref_target(parent);
     return fg_read_pointer(target != Py_None ? target : NULL, value);
 }
 

@@ -22,11 +22,20 @@ SHIFTED = {"LOAD_GLOBAL": "GLOBAL"}
 if sys.version_info >= (3, 12):
     SHIFTED.update(LOAD_ATTR="ATTR", LOAD_SUPER_ATTR="SUPER")
 
-FOREIGN = ("INTERPRETER_EXIT", "RESERVED")
+FOREIGN = ("INTERPRETER_EXIT", "RESERVED", "EXIT_INIT_CHECK", "ENTER_EXECUTOR")
+PAIRS = ("LOAD_FAST_LOAD_FAST", "STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST")
+
+
+def cache_units(number):
+    """By number in a list up to 3.12, by name in a mapping since."""
+    entries = opcode._inline_cache_entries
+    return entries[number] if isinstance(entries, list) else entries.get(opcode.opname[number], 0)
 
 
 def argument_kind(number):
     name = opcode.opname[number]
+    if name in PAIRS:
+        return "SLOTS"
     if number in opcode.hasjrel:
         return "JUMP_BACK" if "BACKWARD" in name else "JUMP_AHEAD"
     if number in opcode.hasconst:
@@ -46,7 +55,7 @@ def table():
     for number, name in enumerate(opcode.opname[:256]):
         if name.startswith(("<", "INSTRUMENTED_")) or name in FOREIGN:
             continue
-        rows.append("FG_RAW_OP(%s, %d, %d, %s)\n" % (name, number, opcode._inline_cache_entries[number], argument_kind(number)))
+        rows.append("FG_RAW_OP(%s, %d, %d, %s)\n" % (name, number, cache_units(number), argument_kind(number)))
     return "".join(rows)
 
 

@@ -176,6 +176,11 @@ fg_flow fg_call_python(fg_trace *t, fg_value *f, fg_value *self, fg_value **args
     fg_status st = fg_decode(code, &icode);
     if (st != FG_OK)
         return st == FG_ERR_NOMEM ? fg_nomem() : fg_break_on_error(t, FG_BREAK_UNSUPPORTED_CALL, "bytecode that cannot be read");
+    if (fg_icode_remakes_cell(icode)) {
+        fg_icode_release(icode);
+        return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U() has a comprehension that changes a variable of an outer function",
+                        code->co_name);
+    }
     PyObject *holder = fg_py_icode_capsule(icode); /* released with the trace */
     if (fg_own(t, holder) == NULL)
         return FG_FLOW_ERROR;

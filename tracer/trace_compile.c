@@ -478,6 +478,11 @@ fg_status fg_trace_compile(fg_compile_request *request, fg_entry **out)
         FG_TRY(fg_resume_root(request->site, &point));
     FG_TRY(fg_desc_new(&t.desc));
     FG_TRY(fg_decode(code, &icode));
+    if (fg_icode_remakes_cell(icode)) {
+        request->forever = 1;
+        st = FG_ERR_UNSUPPORTED;
+        goto fail;
+    }
     t.ir.root = icode;
     t.ir.start_pc = point->pc;
     st = compile_in(&t, request, point, icode, out);

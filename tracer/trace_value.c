@@ -184,8 +184,7 @@ static bool is_fold_const(PyObject *o, int depth)
     if (PyFrozenSet_CheckExact(o)) {
         Py_ssize_t pos = 0;
         PyObject *item;
-        Py_hash_t hash;
-        while (_PySet_NextEntry(o, &pos, &item, &hash))
+        while (fg_set_next(o, &pos, &item))
             if (!is_fold_const(item, depth + 1))
                 return false;
         return true;

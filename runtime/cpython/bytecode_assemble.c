@@ -1,12 +1,12 @@
 /* The assembler's plan: which CALLEE is a NULL, and is the input sound?
  *
- * A canonical stack holds values; the real one has NULLs below callees. Canonical code may say where (CALLEE before the callee, after it, or
- * both: other versions want it after), or not at all. So a CALLEE is kept on the symbolic stack as an item of its own, a *maybe NULL*:
+ * A canonical stack holds values; the real one has NULLs below callees (from 3.13 on: right above them). Canonical code may say where (CALLEE before the
+ * callee, after it, or both), or not at all. So a CALLEE is kept on the symbolic stack as an item of its own, a *maybe NULL*:
  *
  *       CALLEE   LOAD f   CALLEE   LOAD a   CALL 1             items before the call:  [c0] f [c2] a
  *                                                              the call takes a, throws c2 away, takes f and finds c0 right below it
  *
- * A call whose callee has a maybe-NULL right below makes it a real NULL (USED). One that an argument or a store removes is DROPPED: nothing
+ * A call whose callee has a maybe-NULL right below (or above: c2) makes it a real NULL (USED). One that an argument or a store removes is DROPPED: nothing
  * was ever pushed for it. Paths may treat one CALLEE differently, or arrive at a join with different ones; then it is banned (taken for
  * nothing) and the walk starts again, which ends because each round bans at least one. A call that has none:
  *   - with an argument needs none: callee and first argument go into the callee's two slots, which the interpreter takes as function, self;
@@ -61,11 +61,16 @@ fg_status fg_items_null(fg_assembler *a, fg_items *items)
     return push(a, items, FG_ITEM_NULL);
 }
 
+static void drop_mark(fg_assembler *a, fg_items *items)
+{
+    a->at[items->items[--items->n]] |= FG_AT_DROPPED;
+}
+
 /* Throw away the maybe-NULLs on top. */
 static void drop_marks(fg_assembler *a, fg_items *items)
 {
     while (items->n && items->items[items->n - 1] >= 0)
-        a->at[items->items[--items->n]] |= FG_AT_DROPPED;
+        drop_mark(a, items);
 }
 
 static fg_status pop(fg_assembler *a, fg_items *items, int32_t wanted)
@@ -131,34 +136,48 @@ static fg_status step_call(fg_assembler *a, int32_t i, fg_items *items)
         return push(a, items, FG_ITEM_VALUE);
     }
     const int ghosts = FG_SUPER_FINDS_ITS_ARGUMENTS && instr->op == FG_OP_CALL_SUPER && !instr->arg ? 2 : instr->op == FG_OP_CALL_KW;
+    const int32_t names = instr->op == FG_OP_CALL_KW && FG_NAMES_ARE_ON_THE_STACK ? FG_ITEM_VALUE : FG_ITEM_GHOST;
     const int32_t arguments = instr->op == FG_OP_CALL_EX ? (instr->arg ? 2 : 1) : instr->op == FG_OP_CALL_SUPER ? 2 - ghosts : instr->arg;
     fg_status st;
     for (int32_t n = ghosts; n; n--)
-        if ((st = pop(a, items, FG_ITEM_GHOST)) != FG_OK)
+        if ((st = pop(a, items, names)) != FG_OK)
             return st;
     for (int32_t n = arguments; n; n--)
         if ((st = pop(a, items, FG_ITEM_VALUE)) != FG_OK)
             return st;
-    drop_marks(a, items);
+    /* The callee, and what is beside it: the item after it, or the one before. */
+    int32_t beside = FG_ITEM_VALUE;
+    if (FG_NULL_FOLLOWS_CALLEE) {
+        while (items->n > 1 && items->items[items->n - 1] >= 0 && items->items[items->n - 2] >= 0)
+            drop_mark(a, items);
+        if (items->n && (items->items[items->n - 1] >= 0 || items->items[items->n - 1] == FG_ITEM_NULL))
+            beside = items->items[--items->n];
+    } else {
+        drop_marks(a, items);
+    }
     const int32_t callee = items->n ? items->items[items->n - 1] : FG_ITEM_NULL;
     if (callee != FG_ITEM_VALUE && callee != FG_ITEM_METHOD)
         return refuse(a, "call without a callee");
     items->n--, items->values--;
-
-    const int32_t below = items->n ? items->items[items->n - 1] : FG_ITEM_VALUE;
+    if (!FG_NULL_FOLLOWS_CALLEE && items->n && callee == FG_ITEM_VALUE)
+        beside = items->items[items->n - 1];
     const int may_be_plain = instr->op != FG_OP_CALL_EX && arguments > 0;
     if (callee == FG_ITEM_METHOD) {
         if (instr->op == FG_OP_CALL_EX || instr->op == FG_OP_CALL_SUPER || ((instr->flags & FG_IF_PLAIN) && may_be_plain))
             return refuse(a, "a lazily bound method used as a value");
         a->form = FG_CALL_METHOD;
+        if (beside >= 0)
+            a->at[beside] |= FG_AT_DROPPED;
     } else if ((instr->flags & FG_IF_PLAIN) && may_be_plain && instr->op != FG_OP_CALL_SUPER) {
         a->form = FG_CALL_PLAIN;
-    } else if (below >= 0 && ghosts < 2) { /* other versions need no CALLEE for super(): one below it is somebody else's */
-        a->at[below] |= FG_AT_USED;
-        items->n--;
+        if (FG_NULL_FOLLOWS_CALLEE && beside >= 0)
+            a->at[beside] |= FG_AT_DROPPED;
+    } else if (beside >= 0 && ghosts < 2) { /* other versions need no CALLEE for super(): one below it is somebody else's */
+        a->at[beside] |= FG_AT_USED;
+        items->n -= !FG_NULL_FOLLOWS_CALLEE;
         a->form = FG_CALL_NULL;
-    } else if (below == FG_ITEM_NULL) {
-        items->n--;
+    } else if (beside == FG_ITEM_NULL) {
+        items->n -= !FG_NULL_FOLLOWS_CALLEE;
         a->form = FG_CALL_NULL;
     } else if (may_be_plain) {
         a->form = FG_CALL_PLAIN;
@@ -205,6 +224,9 @@ int fg_assembler_raises(const fg_assembler *a, int32_t i)
     const fg_instr *instr = &a->in->instrs[i];
     if (instr->op == FG_OP_JUMP)
         return !(instr->flags & FG_IF_QUIET) && instr->target <= i;
+    if ((instr->flags & FG_IF_EXACT) &&
+        (instr->op == FG_OP_JUMP_IF_TRUE || instr->op == FG_OP_JUMP_IF_FALSE || instr->op == FG_OP_UNARY_NOT))
+        return 0;
     if (!FG_EVERY_FAST_LOAD_RAISES && instr->op == FG_OP_LOAD_FAST)
         return (instr->flags & FG_IF_CHECK) != 0;
     return fg_cop_raises(instr->op) && !(a->at[i] & FG_AT_GHOST);
@@ -296,12 +318,13 @@ static fg_status walk_paths(fg_assembler *a, int32_t *queue)
     return FG_OK;
 }
 
-/* A bare call: put its NULL where the callee's code starts, if nothing enters or leaves the code from there to the call. */
+/* A bare call: put its NULL where the callee's code starts (or, on versions where it follows, ends), if nothing enters or leaves the code from there to
+ * the call. */
 static void place_null(fg_assembler *a, int32_t call)
 {
     const fg_instr *instrs = a->in->instrs;
-    const int32_t depth = a->depths[call] - fg_instr_shape(&instrs[call], 0).pops;
-    if (instrs[call].handler >= 0 && a->in->handlers[instrs[call].handler].depth > depth)
+    const int32_t depth = a->depths[call] - fg_instr_shape(&instrs[call], 0).pops + FG_NULL_FOLLOWS_CALLEE;
+    if (a->depths[call] == depth || (instrs[call].handler >= 0 && a->in->handlers[instrs[call].handler].depth > depth))
         return;
     for (int32_t i = call; i > 0 && !(a->at[i] & FG_AT_TARGET);) {
         const fg_instr *instr = &instrs[--i];
@@ -362,7 +385,8 @@ static fg_status find_ghosts(fg_assembler *a)
         if (instrs[i].op == FG_OP_CALL_KW) {
             if (i < 1 || (a->at[i] & FG_AT_TARGET) || !is_names_constant(&instrs[i - 1], instrs[i].arg))
                 return refuse(a, "keyword names that are no constant right before their call");
-            a->at[i - 1] |= FG_AT_GHOST;
+            if (!FG_NAMES_ARE_ON_THE_STACK)
+                a->at[i - 1] |= FG_AT_GHOST;
         } else if (instrs[i].op == FG_OP_CALL_SUPER && !instrs[i].arg && FG_SUPER_FINDS_ITS_ARGUMENTS) {
             const int first = i >= 3 ? instrs[i - 1].op : FG_OP_NOP;
             if (i < 3 || ((a->at[i] | a->at[i - 1] | a->at[i - 2]) & FG_AT_TARGET) || instrs[i - 2].op != FG_OP_LOAD_DEREF ||

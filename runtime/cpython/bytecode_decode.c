@@ -5,8 +5,6 @@
  *
  *   real                                  canonical
  *   PUSH_NULL                             CALLEE
- *   MAKE_FUNCTION flags                   MAKE_FUNCTION; SET_FUNCTION_ATTRIBUTE 8, 4, 2, 1
- *   FORMAT_VALUE                          [CONVERT_VALUE]; FORMAT_SIMPLE, or FORMAT_WITH_SPEC
  *
  * vXYZ_decode.c has the table of the others. bytecode_lower.c and vXYZ_lower.c are the mirror; a change here needs its twin there.
  */
@@ -62,8 +60,6 @@ static int64_t most_emitted(const fg_raw *op)
 {
     switch (op->op) {
     case FG_RAW_SWAP: return (int64_t)op->arg + 1;
-    case FG_RAW_MAKE_FUNCTION: return 5;
-    case FG_RAW_FORMAT_VALUE: return 4;
     default: {
         const int64_t most = fg_version_most_decoded(op);
         return most ? most : 1;
@@ -95,7 +91,7 @@ static void decode_swap(fg_decoder *d, const fg_raw *op)
 
 fg_status fg_decoder_call(fg_decoder *d, const fg_raw *op, int keywords)
 {
-    const int32_t n = (int32_t)op->arg, depth = d->stack.depth;
+    const int32_t n = (int32_t)op->arg, depth = d->stack.depth - (keywords && FG_NAMES_ARE_ON_THE_STACK);
     const int plain = d->stack.types[depth - n - 2] == FG_SLOT_VALUE && d->stack.types[depth - n - 1] == FG_SLOT_VALUE;
     if (keywords && (d->n_out < 1 || d->out[d->n_out - 1].op != FG_OP_LOAD_CONST || PyTuple_GET_SIZE(d->out[d->n_out - 1].obj) > n + plain))
         return fg_decoder_refuse(d, "more keyword names than arguments");
@@ -136,6 +132,10 @@ static fg_status decode_one(fg_decoder *d, int32_t i, int32_t *skip)
         if (n >= d->raw.code->co_nlocalsplus)
             return fg_decoder_refuse(d, "slot out of range");
         break;
+    case FG_RAW_KIND_SLOTS:
+        if (n > 255 || n >> 4 >= d->raw.code->co_nlocalsplus || (n & 15) >= d->raw.code->co_nlocalsplus)
+            return fg_decoder_refuse(d, "slot out of range");
+        break;
     default: break;
     }
 
@@ -163,29 +163,8 @@ static fg_status decode_one(fg_decoder *d, int32_t i, int32_t *skip)
         BELOW(DICT_UPDATE, 1)
         BELOW(DICT_MERGE, 1)
 #undef BELOW
-    case FG_RAW_LOAD_CLOSURE: fg_decoder_put(d, op, FG_OP_LOAD_FAST, n)->flags = FG_IF_CHECK | FG_IF_CLOSURE; break;
     case FG_RAW_LOAD_FAST: fg_decoder_put(d, op, FG_OP_LOAD_FAST, n)->flags = FG_EVERY_FAST_LOAD_RAISES ? FG_IF_CHECK : 0; break;
     case FG_RAW_LOAD_ASSERTION_ERROR: fg_decoder_put(d, op, FG_OP_LOAD_COMMON, 0); break;
-    case FG_RAW_FORMAT_VALUE:
-        if (n > 7)
-            return fg_decoder_refuse(d, "FORMAT_VALUE argument out of range");
-        if (n & 3) {
-            if (n & 4)
-                fg_decoder_add(d, op, FG_OP_SWAP, 2);
-            fg_decoder_add(d, op, FG_OP_CONVERT_VALUE, n & 3);
-            if (n & 4)
-                fg_decoder_add(d, op, FG_OP_SWAP, 2);
-        }
-        fg_decoder_put(d, op, n & 4 ? FG_OP_FORMAT_WITH_SPEC : FG_OP_FORMAT_SIMPLE, 0);
-        break;
-    case FG_RAW_MAKE_FUNCTION:
-        if (n > 15)
-            return fg_decoder_refuse(d, "MAKE_FUNCTION argument out of range");
-        fg_decoder_add(d, op, FG_OP_MAKE_FUNCTION, 0);
-        for (int bit = 8; bit; bit >>= 1)
-            if (n & bit)
-                fg_decoder_add(d, op, FG_OP_SET_FUNCTION_ATTRIBUTE, bit);
-        return FG_OK;
     case FG_RAW_YIELD_VALUE:
         fg_decoder_put(d, op, FG_OP_YIELD_VALUE, i + 1 < d->raw.n_ops && op[1].op == FG_RAW_RESUME && (op[1].arg & 3) >= 2);
         break;

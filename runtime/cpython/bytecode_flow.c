@@ -1,6 +1,6 @@
 /* The typed pass over real instructions.
  *
- * What CPython puts on its stack is more than values: PUSH_NULL and LOAD_GLOBAL's low bit push a NULL below a callee; the load of a method
+ * What CPython puts on its stack is more than values: PUSH_NULL and LOAD_GLOBAL's low bit push a NULL beside a callee; the load of a method
  * pushes two slots (function and self, or NULL and attribute: which of the two is known only at run time, so the pair is typed value, self).
  * The pass follows every path once from the entry and gives each slot its type; joins and handlers must agree. It also decides what is
  * reachable: a handler counts only from an instruction under it that may raise, because a table entry may cover instructions that cannot,
@@ -24,7 +24,6 @@ static int may_raise(const fg_raw *op)
     case FG_RAW_MAKE_CELL:
     case FG_RAW_COPY_FREE_VARS:
     case FG_RAW_LOAD_CONST:
-    case FG_RAW_KW_NAMES:
     case FG_RAW_LOAD_ASSERTION_ERROR:
     case FG_RAW_COPY:
     case FG_RAW_SWAP:
@@ -66,7 +65,6 @@ static int raw_shape(const fg_raw *op, int jump, fg_raw_shape *out)
     switch ((fg_raw_op)op->op) {
     case FG_RAW_NOP:
     case FG_RAW_RESUME:
-    case FG_RAW_KW_NAMES:
     case FG_RAW_MAKE_CELL:
     case FG_RAW_COPY_FREE_VARS:
     case FG_RAW_SETUP_ANNOTATIONS:
@@ -80,7 +78,6 @@ static int raw_shape(const fg_raw *op, int jump, fg_raw_shape *out)
     case FG_RAW_LOAD_CONST:
     case FG_RAW_LOAD_NAME:
     case FG_RAW_LOAD_FAST:
-    case FG_RAW_LOAD_CLOSURE:
     case FG_RAW_LOAD_DEREF:
     case FG_RAW_LOAD_BUILD_CLASS:
     case FG_RAW_LOAD_ASSERTION_ERROR:
@@ -109,7 +106,7 @@ static int raw_shape(const fg_raw *op, int jump, fg_raw_shape *out)
     case FG_RAW_SET_UPDATE:
     case FG_RAW_DICT_UPDATE:
     case FG_RAW_RERAISE: pops = 1, reach = n; break;
-    case FG_RAW_DICT_MERGE: pops = 1, reach = n + 2; break;
+    case FG_RAW_DICT_MERGE: pops = 1, reach = n + 2 + FG_NULL_FOLLOWS_CALLEE; break;
     case FG_RAW_MAP_ADD: pops = 2, reach = n; break;
     case FG_RAW_DELETE_SUBSCR:
     case FG_RAW_STORE_ATTR:
@@ -141,8 +138,6 @@ static int raw_shape(const fg_raw *op, int jump, fg_raw_shape *out)
     case FG_RAW_BUILD_SLICE: pops = n == 3 ? 3 : 2, pushes = 1; break;
     case FG_RAW_BUILD_MAP: pops = 2 * n, pushes = 1; break;
     case FG_RAW_BUILD_CONST_KEY_MAP: pops = n + 1, pushes = 1; break;
-    case FG_RAW_FORMAT_VALUE: pops = n & 4 ? 2 : 1, pushes = 1; break;
-    case FG_RAW_MAKE_FUNCTION: pops = 1 + (n & 1) + (n >> 1 & 1) + (n >> 2 & 1) + (n >> 3 & 1), pushes = 1; break;
     case FG_RAW_RAISE_VARARGS: pops = n; break;
     default: return fg_version_shape(op, jump, out);
     }
@@ -164,6 +159,14 @@ int fg_raw_are_values(const fg_raw_stack *stack, int64_t from, int64_t n)
     return 1;
 }
 
+int fg_raw_is_callee(const fg_raw_stack *stack, int32_t at)
+{
+    const int first = stack->types[at], second = stack->types[at + 1];
+    if (first == FG_SLOT_VALUE && (second == FG_SLOT_VALUE || second == FG_SLOT_SELF))
+        return 1;
+    return FG_NULL_FOLLOWS_CALLEE ? first == FG_SLOT_VALUE && second == FG_SLOT_NULL : first == FG_SLOT_NULL && second == FG_SLOT_VALUE;
+}
+
 fg_status fg_raw_push(fg_raw_code *raw, fg_raw_stack *stack, int type)
 {
     if (stack->depth >= raw->room)
@@ -180,9 +183,11 @@ fg_status fg_raw_step(fg_raw_code *raw, int32_t i, fg_raw_stack *stack, int jump
     switch (op->op) {
     case FG_RAW_PUSH_NULL: return fg_raw_push(raw, stack, FG_SLOT_NULL);
     case FG_RAW_LOAD_GLOBAL:
-        if ((op->arg & 1) && (st = fg_raw_push(raw, stack, FG_SLOT_NULL)) != FG_OK)
+        if (!(op->arg & 1))
+            return fg_raw_push(raw, stack, FG_SLOT_VALUE);
+        if ((st = fg_raw_push(raw, stack, FG_NULL_FOLLOWS_CALLEE ? FG_SLOT_VALUE : FG_SLOT_NULL)) != FG_OK)
             return st;
-        return fg_raw_push(raw, stack, FG_SLOT_VALUE);
+        return fg_raw_push(raw, stack, FG_NULL_FOLLOWS_CALLEE ? FG_SLOT_NULL : FG_SLOT_VALUE);
     case FG_RAW_COPY:
         if (n < 1 || depth < n || !fg_raw_are_values(stack, depth - n, 1))
             return fg_raw_refuse(raw, "COPY of no value");
@@ -201,18 +206,17 @@ fg_status fg_raw_step(fg_raw_code *raw, int32_t i, fg_raw_stack *stack, int jump
     case FG_RAW_CALL: {
         if (depth < n + 2 || !fg_raw_are_values(stack, depth - n, n))
             return fg_raw_refuse(raw, "CALL with arguments that are no values");
-        const int first = stack->types[depth - n - 2], second = stack->types[depth - n - 1];
-        if (!(first == FG_SLOT_NULL && second == FG_SLOT_VALUE) &&
-            !(first == FG_SLOT_VALUE && (second == FG_SLOT_VALUE || second == FG_SLOT_SELF)))
+        if (!fg_raw_is_callee(stack, (int32_t)(depth - n - 2)))
             return fg_raw_refuse(raw, "CALL without a callee pair");
         stack->depth -= (int32_t)n + 2;
         return fg_raw_push(raw, stack, FG_SLOT_VALUE);
     }
     case FG_RAW_CALL_FUNCTION_EX: {
-        const int64_t values = n & 1 ? 3 : 2;
-        if (depth < values + 1 || !fg_raw_are_values(stack, depth - values, values) || stack->types[depth - values - 1] != FG_SLOT_NULL)
-            return fg_raw_refuse(raw, "CALL_FUNCTION_EX without a NULL below its callee");
-        stack->depth -= (int32_t)values + 1;
+        const int64_t arguments = 1 + (n & 1), pair = depth - arguments - 2;
+        if (pair < 0 || !fg_raw_are_values(stack, depth - arguments, arguments) ||
+            stack->types[pair + FG_NULL_FOLLOWS_CALLEE] != FG_SLOT_NULL || stack->types[pair + !FG_NULL_FOLLOWS_CALLEE] != FG_SLOT_VALUE)
+            return fg_raw_refuse(raw, "CALL_FUNCTION_EX without a callee and a NULL");
+        stack->depth = (int32_t)pair;
         return fg_raw_push(raw, stack, FG_SLOT_VALUE);
     }
     default: {

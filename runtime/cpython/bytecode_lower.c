@@ -1,11 +1,13 @@
 /* From canonical instructions to real ones, in code order; the plan (bytecode_assemble.c) is made.
  *
  * Most are one to one (bytecode_same.def, vXYZ_same.def). The others are the mirror of the table in bytecode_decode.c and of the version's
- * (vXYZ_decode.c, vXYZ_lower.c): groups that are one opcode are put together again when nothing jumps between their members. Depths and distances are
+ * (vXYZ_decode.c, vXYZ_lower.c, until312/, since312/): groups that are one opcode are put together again when nothing jumps between their members. Depths and distances are
  * counted in real slots here.
  */
 #include "runtime/cpython/bytecode_lower.h"
 #include <string.h>
+
+enum { MOST_ABOVE_CALLEE = 8 };
 
 fg_status fg_lower_refuse(fg_assembler *a, fg_status st, const char *why)
 {
@@ -43,9 +45,16 @@ fg_real *fg_lower_put(fg_lowering *l, int32_t source, int op, int32_t arg)
 
 static void push_null(fg_lowering *l, int32_t source)
 {
-    fg_lower_put(l, source, FG_RAW_PUSH_NULL, 0);
-    if (++l->depth > l->a->max_depth)
-        l->a->max_depth = l->depth;
+    fg_assembler *a = l->a;
+    fg_real *last = a->n_out ? &a->out[a->n_out - 1] : NULL;
+    /* One that follows its callee is part of the load of a global, if nothing jumps between the two. */
+    if (FG_NULL_FOLLOWS_CALLEE && last && last->op == FG_RAW_LOAD_GLOBAL && !(last->arg & 1) && last->source == source - 1 &&
+        !(a->at[source] & FG_AT_TARGET))
+        last->arg |= 1;
+    else
+        fg_lower_put(l, source, FG_RAW_PUSH_NULL, 0);
+    if (++l->depth > a->max_depth)
+        a->max_depth = l->depth;
 }
 
 /* How many real slots the top n canonical values take, from the n-th up. */
@@ -95,6 +104,7 @@ static int argument_is_sound(const fg_assembler *a, const fg_instr *instr)
     case FG_OP_IS_OP:
     case FG_OP_CONTAINS_OP:
     case FG_OP_YIELD_VALUE: return n <= 1;
+    case FG_OP_SET_FUNCTION_ATTRIBUTE: return n == 1 || n == 2 || n == 4 || n == 8;
     case FG_OP_BUILD_SLICE: return n == 2 || n == 3;
     case FG_OP_RAISE_VARARGS:
     case FG_OP_GET_AWAITABLE: return n <= 2;
@@ -109,7 +119,9 @@ static int argument_is_sound(const fg_assembler *a, const fg_instr *instr)
     case FG_OP_STORE_DEREF:
     case FG_OP_DELETE_DEREF:
     case FG_OP_LOAD_FROM_DICT_OR_DEREF: return n < a->n_slots && (n >= a->n_slots - PyTuple_GET_SIZE(a->in->freevars) || is_cell(a, n));
-    case FG_OP_MAKE_CELL: return n < a->n_slots - PyTuple_GET_SIZE(a->in->freevars) && is_cell(a, n);
+    case FG_OP_MAKE_CELL:
+        /* A comprehension that is part of its function may have a cell variable of the same name as a free one, and then uses that one's slot. */
+        return n < a->n_slots - (FG_COMPREHENSIONS_ARE_INLINE ? 0 : PyTuple_GET_SIZE(a->in->freevars)) && is_cell(a, n);
     default: return 1;
     }
 }
@@ -120,46 +132,17 @@ int fg_lower_follows(const fg_assembler *a, int32_t i, int op)
            a->in->instrs[i].handler == a->in->instrs[i - 1].handler;
 }
 
-/* Groups that are one real instruction: gives its length, or 0, or -1 with *st. */
-static int32_t lower_group(fg_lowering *l, int32_t i, fg_status *st)
-{
-    fg_assembler *a = l->a;
-    const fg_instr *instr = &a->in->instrs[i];
-    switch (instr->op) {
-    case FG_OP_MAKE_FUNCTION: {
-        int32_t flags = 0, n = 1;
-        for (int last = 16; fg_lower_follows(a, i + n, FG_OP_SET_FUNCTION_ATTRIBUTE); n++) {
-            const int bit = instr[n].arg;
-            if (bit >= last || (bit != 1 && bit != 2 && bit != 4 && bit != 8))
-                break;
-            flags |= last = bit;
-        }
-        fg_lower_put(l, i, FG_RAW_MAKE_FUNCTION, flags);
-        return n;
-    }
-    case FG_OP_CONVERT_VALUE:
-        /* Alone (a jump leads between the two) it is formatted as well, which leaves the str that a conversion gives as it is. */
-        fg_lower_put(l, i, FG_RAW_FORMAT_VALUE, instr->arg);
-        return fg_lower_follows(a, i + 1, FG_OP_FORMAT_SIMPLE) ? 2 : 1;
-    case FG_OP_SWAP:
-        if (instr->arg != 2 || !fg_lower_follows(a, i + 1, FG_OP_CONVERT_VALUE) || !fg_lower_follows(a, i + 2, FG_OP_SWAP) ||
-            instr[2].arg != 2 || !fg_lower_follows(a, i + 3, FG_OP_FORMAT_WITH_SPEC))
-            return 0;
-        fg_lower_put(l, i, FG_RAW_FORMAT_VALUE, instr[1].arg | 4);
-        return 4;
-    default: return fg_version_lower_group(l, i, st);
-    }
-}
-
 /* Runs after the step, which tells the form. */
 static void lower_call(fg_lowering *l, int32_t i)
 {
     fg_assembler *a = l->a;
     const fg_instr *instr = &a->in->instrs[i];
-    const int32_t n = instr->op == FG_OP_CALL_SUPER ? instr->arg : instr->op == FG_OP_CALL_EX ? (instr->arg ? 1 : 0) : instr->arg;
+    const int32_t n = instr->op == FG_OP_CALL_EX ? instr->arg != 0 : instr->arg;
     if (a->form == FG_CALL_BARE) {
+        /* What stands on the callee; the NULL goes below that, and on earlier versions below the callee, too. */
+        const int32_t above = instr->op == FG_OP_CALL_EX ? n + 1 : instr->op == FG_OP_CALL_KW && FG_NAMES_ARE_ON_THE_STACK;
         push_null(l, i);
-        for (int32_t k = instr->op == FG_OP_CALL_EX ? n + 3 : 2; k >= 2; k--)
+        for (int32_t k = above + 2 - FG_NULL_FOLLOWS_CALLEE; k >= 2; k--)
             fg_lower_put(l, i, FG_RAW_SWAP, k);
     }
     if (instr->op == FG_OP_CALL_EX) {
@@ -167,6 +150,37 @@ static void lower_call(fg_lowering *l, int32_t i)
         return;
     }
     fg_version_lower_call(l, i, a->form == FG_CALL_PLAIN ? n - 1 : n);
+}
+
+/* DICT_MERGE looks for the callee, to name it in an error, below the slot of the callee's NULL. A call that gets its NULL only when it is made has none yet:
+ * something else stands there meanwhile. */
+static fg_status lower_merge(fg_lowering *l, int32_t i)
+{
+    fg_assembler *a = l->a;
+    const int32_t n = a->in->instrs[i].arg, dict = real_distance(a, n + 1) - 1, above = real_distance(a, n + 2);
+    const int stands_in = FG_NULL_FOLLOWS_CALLEE && real_distance(a, n + 3) == above + 1;
+    const fg_instr none = {.obj = Py_None};
+    int32_t index = 0;
+    fg_status st;
+    if (stands_in) {
+        if (above > MOST_ABOVE_CALLEE)
+            return fg_lower_refuse(a, FG_ERR_UNSUPPORTED, "DICT_MERGE too far from its callee");
+        if ((st = fg_lower_constant(a, &none, &index)) != FG_OK)
+            return st;
+        fg_lower_put(l, i, FG_RAW_LOAD_CONST, index);
+        if (++l->depth > a->max_depth)
+            a->max_depth = l->depth;
+        for (int32_t k = above + 1; k >= 2; k--)
+            fg_lower_put(l, i, FG_RAW_SWAP, k);
+    }
+    fg_lower_put(l, i, FG_RAW_DICT_MERGE, dict);
+    if (stands_in) {
+        l->depth--;
+        for (int32_t k = 2; k <= above; k++)
+            fg_lower_put(l, i, FG_RAW_SWAP, k);
+        fg_lower_put(l, i, FG_RAW_POP_TOP, 0);
+    }
+    return FG_OK;
 }
 
 static fg_status lower_one(fg_lowering *l, int32_t i)
@@ -187,7 +201,8 @@ static fg_status lower_one(fg_lowering *l, int32_t i)
         while (next < a->in->n_instrs && a->in->instrs[next].op == FG_OP_CALLEE && !(a->at[next] & FG_AT_TARGET) &&
                (a->at[next] & (FG_AT_USED | FG_AT_BANNED)) != FG_AT_USED)
             next++;
-        if (next < a->in->n_instrs && a->in->instrs[next].op == FG_OP_LOAD_GLOBAL && !(a->at[next] & FG_AT_TARGET) && !a->nulls[next])
+        if (!FG_NULL_FOLLOWS_CALLEE && next < a->in->n_instrs && a->in->instrs[next].op == FG_OP_LOAD_GLOBAL &&
+            !(a->at[next] & FG_AT_TARGET) && !a->nulls[next])
             l->fuse_null = 1;
         else
             push_null(l, i);
@@ -202,7 +217,7 @@ static fg_status lower_one(fg_lowering *l, int32_t i)
     case FG_OP_LOAD_CONST:
         if ((st = fg_lower_constant(a, instr, &index)) != FG_OK)
             return st;
-        fg_lower_put(l, i, a->at[i] & FG_AT_GHOST ? FG_RAW_KW_NAMES : FG_RAW_LOAD_CONST, index);
+        fg_lower_put(l, i, FG_RAW_LOAD_CONST, index);
         return FG_OK;
     case FG_OP_LOAD_COMMON:
         if (n != 0)
@@ -216,15 +231,9 @@ static fg_status lower_one(fg_lowering *l, int32_t i)
     case FG_OP_SET_ADD:
     case FG_OP_LIST_EXTEND:
     case FG_OP_SET_UPDATE:
-    case FG_OP_DICT_UPDATE:
-    case FG_OP_DICT_MERGE: fg_lower_put(l, i, direct_ops[instr->op], real_distance(a, n + 1) - 1); return FG_OK;
+    case FG_OP_DICT_UPDATE: fg_lower_put(l, i, direct_ops[instr->op], real_distance(a, n + 1) - 1); return FG_OK;
+    case FG_OP_DICT_MERGE: return lower_merge(l, i);
     case FG_OP_MAP_ADD: fg_lower_put(l, i, FG_RAW_MAP_ADD, real_distance(a, n + 2) - 2); return FG_OK;
-    case FG_OP_TO_BOOL:
-        fg_lower_put(l, i, FG_RAW_UNARY_NOT, 0);
-        fg_lower_put(l, i, FG_RAW_UNARY_NOT, 0);
-        return FG_OK;
-    case FG_OP_FORMAT_SIMPLE:
-    case FG_OP_FORMAT_WITH_SPEC: fg_lower_put(l, i, FG_RAW_FORMAT_VALUE, instr->op == FG_OP_FORMAT_SIMPLE ? 0 : 4); return FG_OK;
     case FG_OP_JUMP:
     case FG_OP_FOR_ITER:
     case FG_OP_SEND: fg_lower_put(l, i, direct_ops[instr->op], 0)->target = instr->target; return FG_OK;
@@ -277,13 +286,13 @@ static fg_status lower_at(fg_lowering *l, int32_t *at)
         return st;
     l->depth = fg_items_real(a, &a->now, 0) - (l->fuse_null && a->state[i] < 0) + l->is_spent;
     for (int k = 0; k < a->nulls[i]; k++) {
-        if (k == a->nulls[i] - 1 && instr->op == FG_OP_LOAD_GLOBAL)
+        if (!FG_NULL_FOLLOWS_CALLEE && k == a->nulls[i] - 1 && instr->op == FG_OP_LOAD_GLOBAL)
             l->fuse_null = 1;
         else
             push_null(l, i);
     }
     st = FG_OK;
-    int32_t length = lower_group(l, i, &st);
+    int32_t length = fg_version_lower_group(l, i, &st);
     if (st != FG_OK)
         return st;
     if (!length) {
@@ -341,7 +350,11 @@ static fg_status count_slots(fg_assembler *a)
 /* At most this many real instructions come of a canonical one, NULLs placed before it aside. */
 static size_t most_put(int op)
 {
-    return (is_call(op) ? 6 : op == FG_OP_TO_BOOL ? 2 : 1) + fg_version_most_lowered(op);
+    const size_t most = is_call(op)                                        ? 6
+                        : op == FG_OP_DICT_MERGE && FG_NULL_FOLLOWS_CALLEE ? 2 * MOST_ABOVE_CALLEE + 3
+                        : op == FG_OP_TO_BOOL                              ? 2
+                                                                           : 1;
+    return most + fg_version_most_lowered(op);
 }
 
 fg_status fg_assembler_lower(fg_assembler *a)

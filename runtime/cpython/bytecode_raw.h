@@ -31,6 +31,7 @@ typedef enum fg_raw_kind {
     FG_RAW_KIND_ATTR,   /* a name index shifted by one; the low bit asks for a method pair */
     FG_RAW_KIND_SUPER,  /* a name index shifted by two; as ATTR, and the bit above it tells super(cls, self) from super() */
     FG_RAW_KIND_SLOT,
+    FG_RAW_KIND_SLOTS, /* two slots of four bits each, the first one higher */
     FG_RAW_KIND_JUMP_AHEAD,
     FG_RAW_KIND_JUMP_BACK
 } fg_raw_kind;
@@ -116,6 +117,7 @@ int fg_version_live_caches(PyCodeObject *code, Py_ssize_t u);
 /* For fg_version_step. */
 fg_status fg_raw_refuse(fg_raw_code *raw, const char *why);
 fg_status fg_raw_push(fg_raw_code *raw, fg_raw_stack *stack, int type);
+int fg_raw_is_callee(const fg_raw_stack *stack, int32_t at); /* the two slots from `at` up are what a call takes for its callee */
 int fg_raw_are_values(const fg_raw_stack *stack, int64_t from, int64_t n);
 
 #endif

@@ -28,6 +28,10 @@ static const char *check_operands(const fg_raw_code *raw)
             if (n >= code->co_nlocalsplus)
                 return "slot out of range";
             break;
+        case FG_RAW_KIND_SLOTS:
+            if (n > 255 || n >> 4 >= code->co_nlocalsplus || (n & 15) >= code->co_nlocalsplus)
+                return "slot out of range";
+            break;
         default: break;
         }
         switch (op->op) {
@@ -38,16 +42,12 @@ static const char *check_operands(const fg_raw_code *raw)
                 return "cell operation on a slot that is no cell";
             break;
         case FG_RAW_MAKE_CELL:
-            if (!(kinds[n] & 0x40))
+            if (!(kinds[n] & (FG_COMPREHENSIONS_ARE_INLINE ? 0xc0 : 0x40)))
                 return "MAKE_CELL of a slot that is no cell variable";
             break;
         case FG_RAW_COPY_FREE_VARS:
             if (n != code->co_nfreevars)
                 return "COPY_FREE_VARS of another number of variables";
-            break;
-        case FG_RAW_KW_NAMES:
-            if (!PyTuple_CheckExact(PyTuple_GET_ITEM(code->co_consts, n)))
-                return "keyword names are no tuple";
             break;
         case FG_RAW_BINARY_OP:
             if (n > 25)
@@ -56,14 +56,6 @@ static const char *check_operands(const fg_raw_code *raw)
         case FG_RAW_RAISE_VARARGS:
             if (n > 2)
                 return "RAISE_VARARGS argument out of range";
-            break;
-        case FG_RAW_FORMAT_VALUE:
-            if (n > 7)
-                return "FORMAT_VALUE argument out of range";
-            break;
-        case FG_RAW_MAKE_FUNCTION:
-            if (n > 15)
-                return "MAKE_FUNCTION argument out of range";
             break;
         case FG_RAW_RESUME: resumes++; break;
         default: break;

@@ -25,10 +25,10 @@ enum {
     FG_IF_CLOSURE = 2, /* LOAD_FAST: was LOAD_CLOSURE, pushes the cell itself */
     FG_IF_QUIET = 4,   /* JUMP: no eval-breaker check */
     FG_IF_FORWARD = 8, /* JUMP: was a forward jump */
-    FG_IF_TESTED = 16, /* branch or NOT: had an explicit TO_BOOL (3.13+) */
+    FG_IF_EXACT = 16,  /* branch or NOT: the operand is an exact bool, there was no TO_BOOL (3.13+) */
     FG_IF_ITER = 32,   /* POP_TOP: was POP_ITER */
     FG_IF_OR_POP = 64, /* the COPY of a 3.11 JUMP_IF_x_OR_POP, so that the assembler can put it together again */
-    FG_IF_FUSED = 128, /* RETURN_VALUE: was RETURN_CONST with the LOAD_CONST before it */
+    FG_IF_FUSED = 128, /* was one instruction with the one before it: RETURN_VALUE with LOAD_CONST, loads and stores of variables (3.13+) */
     FG_IF_PLAIN = 1    /* CALL, CALL_KW: callee and first argument stood in the callee's two slots (3.11 to 3.13), no NULL */
 };
 
@@ -80,6 +80,10 @@ int32_t fg_icode_handler_pass(const fg_icode *icode, int32_t handler, int32_t *u
 int32_t fg_icode_raise_place(const fg_icode *icode, int32_t pc);
 /* 1 if before instruction i the stack may hold what LOAD_FAST_AND_CLEAR has saved, which may be NULL. */
 int fg_icode_has_saved(const fg_icode *icode, int32_t i);
+
+/* 1 if it makes a cell where it keeps a variable of an outer function, whose name a variable of a comprehension has: what that variable is afterwards is
+ * nobody's to say but the interpreter's. */
+int fg_icode_remakes_cell(const fg_icode *icode);
 
 /* What the assembler needs. Objects are borrowed for the call. Instruction objs are constants and names; the assembler makes the tables
  * (constants are told apart by exact type and bits, and by identity for all that is not an exact builtin scalar or tuple of such). */

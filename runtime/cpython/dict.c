@@ -4,7 +4,7 @@
  * strings have entries of two words (key, value), the others of three (hash, key, value). A split dict shares its keys object with the class and
  * has its values in an array of its own, in front of which lies the insertion order, one byte an item.
  *
- * Mirrors, of CPython 3.11 and 3.12: the probe sequence of Objects/dictobject.c (unicodekeys_lookup_unicode, dictkeys_generic_lookup), the order bytes read
+ * Mirrors, of CPython 3.11 to 3.13: the probe sequence of Objects/dictobject.c (unicodekeys_lookup_unicode, dictkeys_generic_lookup), the order bytes read
  * by dict_keys iteration (get_index_from_order), and the node list of Objects/odictobject.c.
  */
 #define Py_BUILD_CORE 1
@@ -209,11 +209,9 @@ int fg_dict_next(PyObject *object, fg_dict_iter *it, PyObject **key, PyObject **
         return fg_dict_find(object, node->key, node->hash, value) == FG_FIND_FOUND;
     }
     if (dict->ma_values != NULL) {
-        /* Byte -2 is the number of items, below it lies the order, first item nearest. */
-        const uint8_t *size = (const uint8_t *)dict->ma_values - 2;
-        if (it->at >= dict->ma_used || it->at >= *size)
+        if (it->at >= dict->ma_used || it->at >= fg_values_size(dict->ma_values))
             return 0;
-        Py_ssize_t index = size[-1 - it->at];
+        Py_ssize_t index = fg_values_place(dict->ma_values, it->at);
         it->at++;
         *key = str_entries(keys)[index].me_key;
         *value = dict->ma_values->values[index];
@@ -257,6 +255,19 @@ fg_find fg_set_find(PyObject *object, PyObject *key, Py_hash_t hash, PyObject **
         perturb >>= PROBE_SHIFT;
         slot = (slot * 5 + 1 + perturb) & mask;
     }
+}
+
+int fg_set_next(PyObject *object, Py_ssize_t *at, PyObject **member)
+{
+    const PySetObject *set = (const PySetObject *)object;
+    while (*at <= set->mask) {
+        const setentry *entry = &set->table[(*at)++];
+        if (entry->key != NULL && entry->hash != -1) { /* -1: where a member was taken out */
+            *member = entry->key;
+            return 1;
+        }
+    }
+    return 0;
 }
 
 /* rangeobject.c keeps its struct to itself: start, stop, step, length follow the header. */
@@ -307,12 +318,12 @@ const uint64_t *fg_abc_token_at(void)
 
 int fg_type_version_is(PyTypeObject *type, uint32_t version)
 {
-    return version != 0 && type->tp_version_tag == version && (type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG) != 0;
+    return version != 0 && type->tp_version_tag == version && fg_type_tag_is_valid(type);
 }
 
 uint32_t fg_type_version_take(PyTypeObject *type)
 {
-    if (!(type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG)) {
+    if (!fg_type_tag_is_valid(type)) {
         /* A lookup of any name makes the interpreter assign a tag; no descriptor is called by it. */
         static PyObject *name;
         if (name == NULL && (name = PyUnicode_InternFromString("__doc__")) == NULL) {
@@ -321,5 +332,5 @@ uint32_t fg_type_version_take(PyTypeObject *type)
         }
         (void)_PyType_Lookup(type, name);
     }
-    return type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG ? (uint32_t)type->tp_version_tag : 0;
+    return fg_type_tag_is_valid(type) ? (uint32_t)type->tp_version_tag : 0;
 }

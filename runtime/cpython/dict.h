@@ -46,6 +46,16 @@ int fg_dict_next(PyObject *dict, fg_dict_iter *it, PyObject **key, PyObject **va
 /* Member of a set, frozenset or an instance of a subclass (its own storage is read) that is equal to the key. hash is PyObject_Hash(key). */
 fg_find fg_set_find(PyObject *set, PyObject *key, Py_hash_t hash, PyObject **member);
 
+/* Walk the members of a set, frozenset or an instance of a subclass. Start with *at 0; 0 past the end. */
+int fg_set_next(PyObject *set, Py_ssize_t *at, PyObject **member);
+
+/* What a weak reference refers to, None if that is gone. */
+static inline FG_BORROWED PyObject *fg_weakref_target(PyObject *reference)
+{
+    PyObject *target = ((PyWeakReference *)reference)->wr_object;
+    return Py_REFCNT(target) > 0 ? target : Py_None;
+}
+
 /* start (0), stop (1) or step (2) of a range. */
 FG_BORROWED PyObject *fg_range_part(PyObject *range, int part);
 

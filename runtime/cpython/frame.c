@@ -6,6 +6,7 @@
 #define Py_BUILD_CORE 1
 #include "runtime/cpython/frame.h"
 #include <frameobject.h>
+#include <internal/pycore_ceval.h>
 #include <internal/pycore_frame.h>
 #include <internal/pycore_interp.h>
 #include <internal/pycore_pystate.h>
@@ -13,7 +14,7 @@
 #undef Py_BUILD_CORE
 #include <stddef.h>
 
-_Static_assert(offsetof(_PyInterpreterFrame, localsplus) == 9 * sizeof(PyObject *), "frame layout of 3.11 and 3.12 (pycore_frame.h)");
+_Static_assert(offsetof(_PyInterpreterFrame, localsplus) == 9 * sizeof(PyObject *), "frame layout of 3.11 to 3.13 (pycore_frame.h)");
 _Static_assert(sizeof(_Py_CODEUNIT) == 2, "code unit");
 
 static _PyInterpreterFrame *real(fg_frame *frame)
@@ -24,7 +25,11 @@ static _PyInterpreterFrame *real(fg_frame *frame)
 fg_frame *fg_frame_current(void)
 {
     const PyThreadState *tstate = PyThreadState_Get();
+#if PY_VERSION_HEX < 0x030d0000
     _PyInterpreterFrame *frame = tstate->cframe->current_frame;
+#else
+    _PyInterpreterFrame *frame = tstate->current_frame;
+#endif
     while (frame && _PyFrame_IsIncomplete(frame))
         frame = frame->previous;
     return (fg_frame *)frame;
@@ -32,7 +37,11 @@ fg_frame *fg_frame_current(void)
 
 PyCodeObject *fg_frame_code(fg_frame *frame)
 {
+#if PY_VERSION_HEX < 0x030d0000
     return real(frame)->f_code;
+#else
+    return _PyFrame_GetCode(real(frame));
+#endif
 }
 
 PyObject *fg_frame_func(fg_frame *frame)
@@ -78,14 +87,18 @@ void fg_frame_slot_set(fg_frame *frame, Py_ssize_t index, PyObject *value)
 
 int fg_frame_line(fg_frame *frame)
 {
-    return PyCode_Addr2Line(real(frame)->f_code, _PyInterpreterFrame_LASTI(real(frame)) * (int)sizeof(_Py_CODEUNIT));
+    return PyCode_Addr2Line(fg_frame_code(frame), _PyInterpreterFrame_LASTI(real(frame)) * (int)sizeof(_Py_CODEUNIT));
 }
 
 int fg_signal_is_pending(void)
 {
     const PyThreadState *tstate = PyThreadState_Get();
+#if PY_VERSION_HEX < 0x030d0000
     return tstate->async_exc != NULL ||
            (_Py_atomic_load_relaxed(&_PyRuntime.ceval.signals_pending) && PyThread_get_thread_ident() == _PyRuntime.main_thread);
+#else /* the bit is set for the main thread alone */
+    return tstate->async_exc != NULL || (tstate->eval_breaker & _PY_SIGNALS_PENDING_BIT) != 0;
+#endif
 }
 
 int fg_thread_traced(void)
@@ -97,7 +110,7 @@ int fg_thread_traced(void)
 
 const uint8_t *fg_thread_monitors(const PyThreadState *thread)
 {
-#if PY_VERSION_HEX >> 16 == 0x030c
+#if PY_VERSION_HEX >= 0x030c0000
     return thread->interp->monitors.tools;
 #else
     (void)thread;
@@ -122,7 +135,12 @@ fg_status fg_traceback_add(PyObject *exception, PyCodeObject *code, PyObject *gl
     if (!frame)
         goto fail;
     /* The frame never ran: f_lineno and f_lasti should still say where the call stood. */
-    frame->f_frame->prev_instr = _PyCode_CODE(code) + byte_offset / (int)sizeof(_Py_CODEUNIT);
+    _Py_CODEUNIT *at = _PyCode_CODE(code) + byte_offset / (int)sizeof(_Py_CODEUNIT);
+#if PY_VERSION_HEX < 0x030d0000
+    frame->f_frame->prev_instr = at;
+#else
+    frame->f_frame->instr_ptr = at;
+#endif
     entry = PyObject_CallFunction((PyObject *)&PyTraceBack_Type, "OOii", below ? below : Py_None, frame, byte_offset, line);
     if (!entry)
         goto fail;

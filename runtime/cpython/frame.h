@@ -15,7 +15,7 @@ typedef struct fg_frame fg_frame;
 fg_frame *fg_frame_current(void); /* NULL: no Python frame */
 FG_BORROWED PyCodeObject *fg_frame_code(fg_frame *frame);
 FG_BORROWED PyObject *fg_frame_func(fg_frame *frame);
-/* Its fast locals followed by its stack. Slots may be NULL. On 3.11 the stack depth of a running frame is not recorded: the caller knows it. */
+/* Its fast locals followed by its stack. Slots may be NULL. The stack depth of a running frame is not recorded: the caller knows it. */
 PyObject **fg_frame_slots(fg_frame *frame);
 /* Replace one slot (steals value; NULL unbinds); the old value is dropped last. */
 void fg_frame_slot_set(fg_frame *frame, Py_ssize_t index, FG_STEALS PyObject *value);
@@ -49,11 +49,11 @@ void fg_thread_plain_leave(void);
 int fg_thread_is_plain(void);
 
 /* 1 if events of sys.monitoring are on for this code object alone. */
-#if PY_VERSION_HEX >> 16 == 0x030c
+#if PY_VERSION_HEX >= 0x030c0000
 static inline int fg_any_monitor(const uint8_t *tools)
 {
     uint64_t low, high;
-    _Static_assert(sizeof(_Py_GlobalMonitors) == 15 && sizeof(_Py_LocalMonitors) == 15, "events of sys.monitoring");
+    _Static_assert(sizeof(_Py_GlobalMonitors) == 15, "events of sys.monitoring");
     memcpy(&low, tools, 8);
     memcpy(&high, tools + 7, 8);
     return (low | high) != 0;
@@ -61,7 +61,12 @@ static inline int fg_any_monitor(const uint8_t *tools)
 
 static inline int fg_code_is_monitored(const PyCodeObject *code)
 {
-    return code->_co_monitoring != NULL && fg_any_monitor(code->_co_monitoring->local_monitors.tools);
+    if (code->_co_monitoring == NULL)
+        return 0;
+    for (size_t i = 0; i < sizeof(_Py_LocalMonitors); i++)
+        if (code->_co_monitoring->local_monitors.tools[i])
+            return 1;
+    return 0;
 }
 #else
 static inline int fg_any_monitor(const uint8_t *tools)
@@ -88,10 +93,10 @@ static inline int fg_thread_is_ordinary(size_t reserve)
     return ordinary && !fg_any_monitor(fg_thread_stack_last.monitors);
 }
 
-/* Each entry into the evaluator takes this many of the levels of C calls that the interpreter allows a thread (PY_EVAL_C_STACK_UNITS of CPython 3.12),
+/* Each entry into the evaluator takes this many of the levels of C calls that the interpreter allows a thread (PY_EVAL_C_STACK_UNITS of CPython 3.12 and 3.13),
  * which plain Python calling Python does not. Whoever has measured the C stack gives them back while it calls: a recursion that plain Python can do is not
  * cut short. */
-#if PY_VERSION_HEX >> 16 == 0x030c
+#if PY_VERSION_HEX >= 0x030c0000
 enum { FG_EVALUATOR_LEVELS = 2 };
 static inline void fg_thread_levels_add(int n)
 {
@@ -116,6 +121,9 @@ int fg_type_has_instance_dict(PyTypeObject *type);
 
 /* What the interpreter began with as sys.modules and imports from, whatever that name is bound to now; NULL at the interpreter's end. */
 FG_BORROWED PyObject *fg_interpreter_modules(void);
+
+/* The first of the weak references to an object that is no type, NULL: there is none. */
+FG_BORROWED PyObject *fg_object_weakrefs(PyObject *object);
 
 /* Versions; 0 means none is available, never equal to a recorded one. */
 uint64_t fg_dict_version(PyObject *dict);

@@ -117,9 +117,8 @@ int fg_instance_attr_next(PyObject *object, Py_ssize_t *position, PyObject **nam
     if (!values)
         return dict ? PyDict_Next(dict, position, name, value) : 0;
     PyDictKeysObject *keys = ((PyHeapTypeObject *)Py_TYPE(object))->ht_cached_keys;
-    const uint8_t *used = (const uint8_t *)values - 2;
-    while (*position < *used) {
-        const int i = used[-1 - (*position)++];
+    while (*position < fg_values_size(values)) {
+        const Py_ssize_t i = fg_values_place(values, (*position)++);
         if (values->values[i]) {
             *name = DK_UNICODE_ENTRIES(keys)[i].me_key;
             *value = values->values[i];
@@ -134,14 +133,21 @@ int fg_type_has_instance_dict(PyTypeObject *type)
     return type->tp_dictoffset != 0;
 }
 
+/* Mirrors _PyObject_GET_WEAKREFS_LISTPTR: since 3.12 classes keep the list in front of the object, so the offset may be negative. */
+PyObject *fg_object_weakrefs(PyObject *object)
+{
+    const Py_ssize_t offset = Py_TYPE(object)->tp_weaklistoffset;
+    return offset != 0 ? *(PyObject **)((char *)object + offset) : NULL;
+}
+
 uint64_t fg_dict_version(PyObject *dict)
 {
-    return ((PyDictObject *)dict)->ma_version_tag;
+    return fg_dict_version_counts((PyDictObject *)dict) ? ((PyDictObject *)dict)->ma_version_tag : 0;
 }
 
 uint64_t fg_type_version(PyTypeObject *type)
 {
-    if (!(type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG)) {
+    if (!fg_type_tag_is_valid(type)) {
         static PyObject *name; /* any short interned name: a lookup is what assigns a tag */
         if (!name && !(name = PyUnicode_InternFromString("__doc__"))) {
             PyErr_Clear();
@@ -149,5 +155,5 @@ uint64_t fg_type_version(PyTypeObject *type)
         }
         (void)_PyType_Lookup(type, name);
     }
-    return type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG ? type->tp_version_tag : 0;
+    return fg_type_tag_is_valid(type) ? type->tp_version_tag : 0;
 }

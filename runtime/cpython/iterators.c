@@ -1,6 +1,6 @@
 /* Iterators, deques and views.
  *
- * Their structs are private to the files that define them. Mirrors, of CPython 3.11 and 3.12: tupleiterobject (Objects/tupleobject.c), listiterobject and
+ * Their structs are private to the files that define them. Mirrors, of CPython 3.11 to 3.13: tupleiterobject (Objects/tupleobject.c), listiterobject and
  * listreviterobject (Objects/listobject.c), unicodeiterobject, striterobject and bytesiterobject (unicodeobject.c, bytesobject.c,
  * bytearrayobject.c), seqiterobject and calliterobject (Objects/iterobject.c), rangeiterobject and longrangeiterobject (Objects/rangeobject.c),
  * dictiterobject (Objects/dictobject.c), setiterobject (Objects/setobject.c), enumobject and reversedobject (Objects/enumobject.c), mapobject,
@@ -9,7 +9,10 @@
  * (Modules/arraymodule.c). The sizes are compared with the types' own in
  * fg_iterators_init; a type that has another size is treated as unknown.
  */
+#define Py_BUILD_CORE 1
 #include "runtime/cpython/iterators.h"
+#include <internal/pycore_dict.h>
+#undef Py_BUILD_CORE
 
 extern PyTypeObject PyReversed_Type, PyEnum_Type, PyZip_Type, PyMap_Type, PyFilter_Type;
 

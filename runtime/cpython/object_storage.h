@@ -5,7 +5,11 @@
  *                [ ... order, used, size ][ value 0 ][ value 1 ] ...        names: the type's ht_cached_keys
  *
  *            3.11 has two words before the object, the array's address and the dict's, of which one is NULL; 3.12 has one word, whose low bit says
- *            which of the two it is.
+ *            which of the two it is. 3.13 has the array behind the object's own fields and the dict's address before it:
+ *
+ *                dict, ... object [ capacity, size, embedded, valid ][ value 0 ][ value 1 ] ... [ order ... ]
+ *
+ *            As long as the array is valid it holds the attributes; a dict that has been asked for shares it.
  * Invariants: nothing here makes a dict, allocates or raises.
  * Threading: the GIL is held.
  * Ownership: all borrowed.
@@ -22,14 +26,14 @@
 #include <stddef.h>
 
 _Static_assert(sizeof(PyDictObject) == 48 && offsetof(PyDictObject, ma_version_tag) == 24 && offsetof(PyDictObject, ma_used) == 16,
-               "PyDictObject of 3.11 and 3.12");
+               "PyDictObject of 3.11 to 3.13");
 _Static_assert(offsetof(struct _dictkeysobject, dk_log2_size) == 8 && offsetof(struct _dictkeysobject, dk_version) == 12 &&
                    offsetof(struct _dictkeysobject, dk_nentries) == 24 && offsetof(struct _dictkeysobject, dk_indices) == 32,
-               "keys header of 3.11 and 3.12 (pycore_dict.h)");
-_Static_assert(sizeof(PyDictUnicodeEntry) == 16 && sizeof(PyDictKeyEntry) == 24, "entries of 3.11 and 3.12");
+               "keys header of 3.11 to 3.13 (pycore_dict.h)");
+_Static_assert(sizeof(PyDictUnicodeEntry) == 16 && sizeof(PyDictKeyEntry) == 24, "entries of 3.11 to 3.13");
 
 #if PY_VERSION_HEX >> 16 == 0x030b
-/* The object's type has Py_TPFLAGS_MANAGED_DICT. Inline values, or NULL and its dict, which may be NULL too. */
+/* The object's type has Py_TPFLAGS_MANAGED_DICT. Inline values, or NULL and its dict, which may be NULL too. Since 3.13 there may be both. */
 static inline PyDictValues *fg_managed_values(PyObject *object, PyObject **dict)
 {
     PyDictValues *values = *_PyObject_ValuesPointer(object);
@@ -44,7 +48,51 @@ static inline PyDictValues *fg_managed_values(PyObject *object, PyObject **dict)
     *dict = inlined ? NULL : _PyDictOrValues_GetDict(stored);
     return inlined ? _PyDictOrValues_GetValues(stored) : NULL;
 }
+#else
+_Static_assert(offsetof(PyDictValues, values) == 8 && offsetof(PyDictValues, size) == 1 && offsetof(PyDictValues, valid) == 3,
+               "inline values of 3.13 (pycore_dict.h)");
+
+static inline PyDictValues *fg_managed_values(PyObject *object, PyObject **dict)
+{
+    *dict = (PyObject *)_PyObject_GetManagedDict(object);
+    if (!(Py_TYPE(object)->tp_flags & Py_TPFLAGS_INLINE_VALUES))
+        return NULL;
+    PyDictValues *values = _PyObject_InlineValues(object);
+    return values->valid ? values : NULL;
+}
 #endif
+
+/* How many values there are, and the place of the i-th one in order of insertion. */
+static inline Py_ssize_t fg_values_size(const PyDictValues *values)
+{
+#if PY_VERSION_HEX < 0x030d0000
+    return ((const uint8_t *)values)[-2];
+#else
+    return values->size;
+#endif
+}
+
+static inline Py_ssize_t fg_values_place(const PyDictValues *values, Py_ssize_t i)
+{
+#if PY_VERSION_HEX < 0x030d0000
+    return ((const uint8_t *)values)[-3 - i];
+#else
+    return ((const uint8_t *)&values->values[values->capacity])[i];
+#endif
+}
+
+/* 1 if the dict's version changes with each change of the dict. In 3.13 a store to an attribute of the object whose values the dict shares leaves the dict's
+ * version as it is. */
+static inline int fg_dict_version_counts(const PyDictObject *dict)
+{
+    return PY_VERSION_HEX < 0x030d0000 || dict->ma_values == NULL;
+}
+
+/* The type has a version tag that stands for what it is now. Since 3.13 that is any but 0; before, a flag says so. */
+static inline int fg_type_tag_is_valid(const PyTypeObject *type)
+{
+    return PY_VERSION_HEX < 0x030d0000 ? (type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG) != 0 : type->tp_version_tag != 0;
+}
 
 /* A type's own dict. 3.12 keeps those of static builtin types elsewhere, for each interpreter. */
 static inline PyObject *fg_type_own_dict(PyTypeObject *type)

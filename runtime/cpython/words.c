@@ -7,8 +7,8 @@
  * inside it), the entry's key and value. An instance's values are at fixed places: the class's shared key table only grows, so a name that is not
  * in it stays absent while the number of its entries is the same.
  *
- * Mirrors, of CPython 3.11 and 3.12: dictobject.c (DICT_NEXT_VERSION at each store, insert_into_dictkeys), typeobject.c (assign_version_tag, PyType_Modified),
- * object.h (an instance has either inline values or a dict).
+ * Mirrors, of CPython 3.11 to 3.13: dictobject.c (DICT_NEXT_VERSION at each store, insert_into_dictkeys), typeobject.c (assign_version_tag, PyType_Modified),
+ * object.h (an instance has either inline values or a dict; since 3.13 a dict may share its values, but then they are still where they were).
  */
 #define Py_BUILD_CORE 1
 #include "runtime/cpython/words.h"
@@ -61,6 +61,8 @@ fg_proof fg_words_type(fg_words *words, PyObject *object, int steady, int known)
 
 fg_proof fg_words_dict_version(fg_words *words, PyObject *dict)
 {
+    if (!fg_dict_version_counts((PyDictObject *)dict))
+        return FG_PROOF_NONE;
     fg_words_add(words, &((PyDictObject *)dict)->ma_version_tag);
     return FG_PROOF_STEADY;
 }
@@ -123,9 +125,15 @@ static void add_storage(fg_words *words, PyObject *object, int has_values, int h
         fg_words_add(words, _PyObject_ManagedDictPointer(object));
     if (has_values || !has_dict)
         fg_words_add(words, _PyObject_ValuesPointer(object));
-#else
+#elif PY_VERSION_HEX >> 16 == 0x030c
     (void)has_values, (void)has_dict;
     fg_words_add(words, _PyObject_DictOrValuesPointer(object));
+#else
+    (void)has_dict;
+    if (Py_TYPE(object)->tp_flags & Py_TPFLAGS_INLINE_VALUES)
+        fg_words_add(words, _PyObject_InlineValues(object)); /* their header says whether they are valid */
+    if (!has_values)
+        fg_words_add(words, _PyObject_ManagedDictPointer(object));
 #endif
 }
 
@@ -152,7 +160,7 @@ fg_proof fg_words_attr(fg_words *words, PyObject *object, PyObject *name, Py_has
         return FG_PROOF_OBJECT;
     PyDictObject *dict = (PyDictObject *)stored;
     PyDictKeysObject *cached = ((PyHeapTypeObject *)type)->ht_cached_keys;
-    if (fine && dict->ma_values != NULL && dict->ma_keys == cached) {
+    if (PY_VERSION_HEX < 0x030d0000 && fine && dict->ma_values != NULL && dict->ma_keys == cached) {
         /* Made from inline values and still of that shape: the class keeps the table. */
         fg_words_add(words, &dict->ma_keys);
         fg_words_add(words, &dict->ma_values);

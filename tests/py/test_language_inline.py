@@ -23,6 +23,11 @@ CASES = {
     ),
     "nested comprehensions": ("def f(a):\n return [[y for y in range(x) if y] for x in a], {k: {v for v in range(k)} for k in a}", "[2, 3]"),
     "closures over the variable of a comprehension": ("def f(a):\n return [g() for g in [lambda: (i, a) for i in range(3)]]", "3"),
+    "a cell of a comprehension named like a variable of an outer function": (
+        "def outer():\n t = 5\n def g(a):\n  first = t\n  r = [lambda: t + a for t in (1, 2) if print(end='') is None]\n"
+        "  return first, [h() for h in r]\n return g\nf = outer()",
+        "3",
+    ),
     "an assignment out of a comprehension": ("def f(a):\n x = 1\n z = [x := x + i for i in a]\n print(end='')\n return x, z", "[1, 2]"),
     "locals() beside a comprehension": ("def f(a):\n b = [x for x in a]\n return sorted(locals()), b", "[1]"),
     "a loop whose condition is at its end": (

@@ -182,7 +182,10 @@ def test_row_keeps_its_promises(target):
         ("np.ravel(x)", {"flags": 0}),
         ("np.squeeze(x)", {"flags": V}),
         ("np.nonzero(x)", {"flags": 0}),
-        ("np.linalg.eigvals(s)", {"flags": 0}),
+        pytest.param(
+            "np.linalg.eigvals(s)", {"flags": 0},
+            marks=pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) >= "2.5.0", reason="the type no longer depends on the data"),
+        ),
         ("np.put(x, k, v[:3])", {"flags": W, "raises": "metadata"}),
         ("np.copyto(o, x)", {"flags": 0, "signature": [("dst", "operand", "both", None), ("src", "operand", "both", None)]}),
         ("np.random.rand(3)", {"flags": 0}),

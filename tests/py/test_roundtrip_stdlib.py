@@ -3,7 +3,7 @@
 Compared, instruction by instruction over what is reachable: opcode, argument by meaning (constants by exact type and bits, names, slots, jump
 targets), line and columns, and the handler of every instruction that can raise. Constants and names may be numbered differently.
 
-From 3.12 on END_FOR and END_SEND belong to the instruction that jumps to them and have its position. What CPython computes anew is not compared: the block
+From 3.12 on END_FOR (from 3.13 on with its POP_TOP) and END_SEND belong to the instruction that jumps to them and have its position. What CPython computes anew is not compared: the block
 depth that YIELD_VALUE carries.
 
 The quick tier takes every n-th file; FRAMEGATE_ROUNDTRIP=full takes all, tests included (minutes).
@@ -23,6 +23,18 @@ import pytest
 core = pytest.importorskip("framegate._core")
 
 OLD = sys.version_info < (3, 12)
+# Those that test for truth take an exact bool.
+CALM_SINCE_313 = {
+    "LOAD_FAST_LOAD_FAST", "STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST", "SET_FUNCTION_ATTRIBUTE", "POP_JUMP_IF_TRUE",
+    "POP_JUMP_IF_FALSE", "UNARY_NOT",
+}  # fmt: skip
+
+
+def cache_units(op):
+    """By number in a list up to 3.12, by name in a mapping since."""
+    entries = dis._inline_cache_entries
+    return entries[op] if isinstance(entries, list) else entries.get(dis.opname[op], 0)
+
 
 QUICK_FILES = 300
 
@@ -78,7 +90,7 @@ def reachable(code, instructions, entries, index):
         "RETURN_VALUE", "PUSH_EXC_INFO", "POP_EXCEPT", "ASYNC_GEN_WRAP", "MAKE_FUNCTION", "MATCH_MAPPING", "MATCH_SEQUENCE",
         "LOAD_FAST_AND_CLEAR", "END_FOR", "END_SEND", "RETURN_CONST", "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE", ("CALL_INTRINSIC_1", 3),
         ("CALL_INTRINSIC_1", 4), ("CALL_INTRINSIC_1", 6),
-    } | (set() if OLD else {"LOAD_FAST"})  # fmt: skip
+    } | (set() if OLD else {"LOAD_FAST"}) | (CALM_SINCE_313 if sys.version_info >= (3, 13) else set())  # fmt: skip
     handler = {}
     for entry in entries:
         for at in range(entry.start, entry.end, 2):
@@ -107,7 +119,6 @@ def listing(code):
     names = dis.opname
     instructions, index = [], {}
     at, prefix, start = 0, 0, None
-    caches = dis._inline_cache_entries
     while at < len(raw):
         op, arg = raw[at], raw[at + 1] | prefix
         start = at if start is None else start
@@ -116,7 +127,7 @@ def listing(code):
             at += 2
             continue
         index[start] = len(instructions)
-        after = at + 2 + 2 * caches[op]
+        after = at + 2 + 2 * cache_units(op)
         name = names[op]
         target = None
         if op in dis.hasjrel:
@@ -141,7 +152,7 @@ def listing(code):
     out = []
     for i in seen:
         name, arg, target, at, position = instructions[i]
-        if name in ("END_FOR", "END_SEND"):
+        if name in ("END_FOR", "END_SEND") or (name == "POP_TOP" and i and instructions[i - 1][0] == "END_FOR" and not OLD):
             position = None
         handler = raising.get(i)
         if handler:

@@ -3,7 +3,7 @@
  *   real                                  canonical
  *   LOAD_GLOBAL with its low bit          CALLEE; LOAD_GLOBAL
  *   PRECALL n; CALL n                     CALL n; with a plain first argument in the callee's two slots CALL n+1, flag PLAIN
- *   KW_NAMES c; PRECALL; CALL             LOAD_CONST c; CALL_KW
+ *   KW_NAMES c; PRECALL; CALL             LOAD_CONST c; CALL_KW (until312.h has the others that 3.12 has, too)
  *   LOAD_GLOBAL super; CALL 0; attribute  LOAD_GLOBAL; LOAD_DEREF __class__; first argument; CALL_SUPER 0
  *   JUMP_IF_x_OR_POP                      COPY 1 (flag OR_POP); JUMP_IF_x; POP_TOP
  *   LOAD_CLASSDEREF                       LOAD_LOCALS; LOAD_FROM_DICT_OR_DEREF
@@ -11,7 +11,7 @@
  *
  * v311_lower.c is the mirror.
  */
-#include "runtime/cpython/bytecode_decode.h"
+#include "runtime/cpython/until312/until312.h"
 
 int64_t fg_version_most_decoded(const fg_raw *op)
 {
@@ -22,7 +22,7 @@ int64_t fg_version_most_decoded(const fg_raw *op)
     case FG_RAW_LOAD_CLASSDEREF:
     case FG_RAW_IMPORT_STAR:
     case FG_RAW_PRINT_EXPR: return 2;
-    default: return 0;
+    default: return fg_until312_most_decoded(op);
     }
 }
 
@@ -113,6 +113,6 @@ fg_status fg_version_decode_one(fg_decoder *d, int32_t i, PyObject *object, int3
         BRANCH(NONE)
         BRANCH(NOT_NONE)
 #undef BRANCH
-    default: *done = FG_DECODED_NOT; return FG_OK;
+    default: return fg_until312_decode_one(d, i, done);
     }
 }

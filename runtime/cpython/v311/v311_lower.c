@@ -1,5 +1,5 @@
 /* Real forms of canonical instructions that only CPython 3.11 has: the mirror of v311_decode.c. */
-#include "runtime/cpython/bytecode_lower.h"
+#include "runtime/cpython/until312/until312.h"
 
 int fg_version_backward(int op, int quiet)
 {
@@ -55,7 +55,7 @@ int32_t fg_version_lower_group(fg_lowering *l, int32_t i, fg_status *st)
             return 0;
         fg_lower_put(l, i, instr->op == FG_OP_PRINT ? FG_RAW_PRINT_EXPR : FG_RAW_IMPORT_STAR, 0);
         return 2;
-    default: return 0;
+    default: return fg_until312_lower_group(l, i);
     }
 }
 
@@ -86,7 +86,7 @@ fg_status fg_version_lower_one(fg_lowering *l, int32_t i, int *done)
         fg_lower_put(l, i, FG_RAW_LOAD_CONST, index);
         return FG_OK;
     }
-    default: *done = 0; return FG_OK;
+    default: return fg_until312_lower_one(l, i, done);
     }
 }
 

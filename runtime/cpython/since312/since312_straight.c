@@ -1,4 +1,4 @@
-/* CPython 3.12 has no way around the interpreter's loop yet: its targets are called as functions. */
+/* CPython 3.12 and later versions have no way around the interpreter's loop here: their targets are called as functions. */
 #include "runtime/cpython/straight.h"
 
 fg_status fg_straight_plan(PyCodeObject *code, fg_straight **out)

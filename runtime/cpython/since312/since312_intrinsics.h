@@ -1,9 +1,9 @@
-/* Purpose:   which canonical instruction an intrinsic function of CPython 3.12 is.
+/* Purpose:   which canonical instruction an intrinsic function of CPython 3.12 and later is.
  * Model:     one table, read in both directions.
  * Threading: none. Ownership: none.
  */
-#ifndef FG_CPYTHON_V312_INTRINSICS_H
-#define FG_CPYTHON_V312_INTRINSICS_H
+#ifndef FG_CPYTHON_SINCE312_INTRINSICS_H
+#define FG_CPYTHON_SINCE312_INTRINSICS_H
 
 #include "runtime/cpython/bytecode_raw.h"
 #include "runtime/cpython/canonical.h"
@@ -29,6 +29,9 @@ static const fg_intrinsic fg_intrinsics[] = {
     {FG_RAW_CALL_INTRINSIC_2, 2, FG_OP_TYPEVAR_WITH_BOUND},
     {FG_RAW_CALL_INTRINSIC_2, 3, FG_OP_TYPEVAR_WITH_CONSTRAINTS},
     {FG_RAW_CALL_INTRINSIC_2, 4, FG_OP_SET_FUNCTION_TYPE_PARAMS},
+#if PY_VERSION_HEX >= 0x030d0000
+    {FG_RAW_CALL_INTRINSIC_2, 5, FG_OP_SET_TYPEPARAM_DEFAULT},
+#endif
 };
 enum { FG_N_INTRINSICS = sizeof fg_intrinsics / sizeof *fg_intrinsics };
 
