@@ -73,12 +73,9 @@ static int is_heard(PyObject *o, int depth)
     return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) && !fg_torch_type_is_family(type) && !fg_drop_is_quiet(o);
 }
 
-int fg_handover_is_heard(PyObject *const *args, Py_ssize_t n)
+int fg_handover_hears(PyObject *arg)
 {
-    for (Py_ssize_t i = 0; i < n; i++)
-        if (is_heard(args[i], 0))
-            return 1;
-    return 0;
+    return is_heard(arg, 0);
 }
 
 int fg_handover_drops_args(PyCodeObject *code)

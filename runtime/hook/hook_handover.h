@@ -17,7 +17,14 @@ FG_NEW PyObject *fg_handover_plain(PyObject *func, PyObject *const *args, size_t
 /* Right before the inputs are given to a target that goes on in the user's own code. */
 void fg_handover_inputs(const fg_view *view, PyObject *const *inputs, uint32_t n_inputs);
 /* 1 if an argument has only this one reference and its end may run code of the user's. */
-int fg_handover_is_heard(PyObject *const *args, Py_ssize_t n);
+int fg_handover_hears(PyObject *arg);
+static inline int fg_handover_is_heard(PyObject *const *args, Py_ssize_t n)
+{
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (Py_REFCNT(args[i]) == 1 && fg_handover_hears(args[i]))
+            return 1;
+    return 0;
+}
 /* 1 if the code may let go of an argument before it returns. */
 int fg_handover_drops_args(PyCodeObject *code);
 
