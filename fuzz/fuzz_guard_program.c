@@ -7,7 +7,9 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "guards/adaptor_torch_anomaly.h"
 #include "guards/adaptor_torch_globals.h"
+#include "guards/guard_drop.h"
 #include "guards/guard_private.h"
 #include "guards/guard_read.h"
 #include "guards/guard_tensor.h"
@@ -32,7 +34,7 @@ static void require(int condition, const char *what)
 static void start(void)
 {
     Py_Initialize();
-    require(fg_tensor_init() == FG_OK && fg_iterators_init() == FG_OK, "numpy");
+    require(fg_tensor_init() == FG_OK && fg_iterators_init() == FG_OK && fg_drop_init() == FG_OK, "numpy");
     require(PyRun_SimpleString("import sys; sys.dont_write_bytecode = True; sys.path.insert(0, '" FG_SOURCE_DIR "/fuzz')") == 0, "path");
     PyObject *module = PyImport_ImportModule("guard_objects");
     require(module != NULL, "guard_objects");
@@ -233,9 +235,11 @@ static fg_guard_kind kind_for(PyObject *v, bytes *b)
         return FG_GUARD_ID;
     if (dice == 6)
         return FG_GUARD_PRESENT;
+    if (dice == 7)
+        return FG_GUARD_QUIET;
     if (PyDict_Check(v)) {
         static const uint8_t kinds[] = {FG_GUARD_DICT_HAS, FG_GUARD_DICT_LACKS, FG_GUARD_DICT_KEYS, FG_GUARD_LENGTH, FG_GUARD_TRUTH};
-        return kinds[dice % 5];
+        return dice == 8 ? FG_GUARD_DICT_QUIET : kinds[dice % 5];
     }
     if (fg_const_is_scalar(v)) {
         static const uint8_t kinds[] = {FG_GUARD_CONST, FG_GUARD_CONST, FG_GUARD_TRUTH, FG_GUARD_INT_RANGE};
@@ -255,6 +259,8 @@ static fg_guard_kind kind_for(PyObject *v, bytes *b)
         return FG_GUARD_ITER_STATE;
     if (length_of(v) > 0)
         return dice % 2 ? FG_GUARD_LENGTH : FG_GUARD_TRUTH;
+    if (dice == 8)
+        return FG_GUARD_ATTR_QUIET;
     return dice % 3 == 0 ? FG_GUARD_ATTR_HAS : dice % 3 == 1 ? FG_GUARD_ATTR_LACKS : FG_GUARD_ID;
 }
 
@@ -288,6 +294,10 @@ static void add_condition(fg_desc *desc, const subject *s, fg_node node, PyObjec
         PyObject *member;
         if (v != NULL && PyAnySet_Check(v) && next(b, 32) != 31)
             kind = fg_set_find(v, arg.object, PyObject_Hash(arg.object), &member) == FG_FIND_FOUND ? FG_GUARD_SET_HAS : FG_GUARD_SET_LACKS;
+    } else if (kind == FG_GUARD_DICT_QUIET) {
+        arg.object = key_for(v, b);
+    } else if (kind == FG_GUARD_ATTR_QUIET) {
+        arg.object = from(names, b);
     } else if (kind == FG_GUARD_ACCEPTS) {
         arg.object = from(users, b);
     } else if (kind == FG_GUARD_ITER_STATE) {
@@ -314,7 +324,7 @@ static void add_condition(fg_desc *desc, const subject *s, fg_node node, PyObjec
         long value = PyLong_Check(arg.object) ? PyLong_AsLong(arg.object) : 0;
         arg.lo = value - (value > 0 ? (long)next(b, 3) : 0);
         arg.hi = value + (value < 1000000000 ? (long)next(b, 3) : 0);
-    } else if (kind == FG_GUARD_TENSOR) {
+    } else if (kind == FG_GUARD_TENSOR || kind == FG_GUARD_GRADIENT) {
         const fg_tensor_adaptor *adaptor = fg_tensor_adaptor_find(Py_TYPE(arg.object));
         memset(&meta, 0, sizeof meta);
         if (adaptor == NULL || adaptor->read(adaptor, arg.object, &meta, &why) != 1)
@@ -380,7 +390,7 @@ static void add_expression(fg_desc *desc, const known *found, const fg_node *nod
 static void add_relation(fg_desc *desc, const known *all, unsigned n_all, bytes *b)
 {
     static const uint8_t kinds[] = {FG_GUARD_SAME,         FG_GUARD_DISTINCT, FG_GUARD_STORAGE_DISTINCT,
-                                    FG_GUARD_MEMORY_APART, FG_GUARD_EXPR,     FG_GUARD_EXPR};
+                                    FG_GUARD_MEMORY_APART, FG_GUARD_EXPR,     FG_GUARD_NO_DICT_OF};
     fg_guard_kind kind = kinds[next(b, sizeof kinds)];
     int tensors = kind == FG_GUARD_STORAGE_DISTINCT || kind == FG_GUARD_MEMORY_APART;
     known found[MAX_STEPS];
@@ -407,13 +417,17 @@ static void add_relation(fg_desc *desc, const known *all, unsigned n_all, bytes 
 /* A condition on no source, true now. */
 static void add_loose(fg_desc *desc, bytes *b)
 {
-    static const uint8_t kinds[] = {FG_GUARD_TORCH_STATE, FG_GUARD_TORCH_GLOBALS, FG_GUARD_ABC_TOKEN};
+    static const uint8_t kinds[] = {FG_GUARD_TORCH_STATE, FG_GUARD_TORCH_GLOBALS, FG_GUARD_ABC_TOKEN, FG_GUARD_TORCH_ANOMALY};
     fg_guard_kind kind = kinds[next(b, sizeof kinds)];
     fg_torch_state state;
     fg_torch_globals globals;
     const uint64_t *token = fg_abc_token_at();
     require(fg_torch_state_read(&state) == 1 && fg_torch_globals_read(&globals) == 1 && token != NULL, "state");
-    fg_guard_arg arg = {.state = &state, .lo = kind == FG_GUARD_ABC_TOKEN ? (int64_t)*token : globals.bits, .hi = globals.threads};
+    fg_guard_arg arg = {.state = &state, .lo = globals.bits, .hi = globals.threads};
+    if (kind == FG_GUARD_ABC_TOKEN)
+        arg.lo = (int64_t)*token;
+    else if (kind == FG_GUARD_TORCH_ANOMALY)
+        arg.lo = fg_torch_anomaly_read();
     require(fg_desc_guard(desc, kind, FG_NODE_NONE, arg, (fg_origin){0}) == FG_OK, "loose condition");
 }
 
