@@ -460,7 +460,9 @@ static void fill(fg_desc *desc, const subject *s, bytes *b)
         if (acc == FG_ACC_SLOT_ATTR)
             index = 8 * (int64_t)(2 + next(b, 4));
         else if (acc == FG_ACC_LIST_ITEM || acc == FG_ACC_TUPLE_ITEM)
-            index = (int64_t)next(b, parent != NULL && Py_SIZE(parent) > 0 ? (unsigned)Py_SIZE(parent) + 1 : 2) - (next(b, 4) == 0);
+            index =
+                (int64_t)next(b, parent != NULL && (PyList_Check(parent) || PyTuple_Check(parent)) ? (unsigned)Py_SIZE(parent) + 1 : 2) -
+                (next(b, 4) == 0);
         else if (acc == FG_ACC_DEQUE_ITEM)
             index = next(b, 4) * 40;
         else if (class == FG_KEY_INDEX)
