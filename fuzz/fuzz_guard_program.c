@@ -7,7 +7,6 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "guards/adaptor_torch_anomaly.h"
 #include "guards/adaptor_torch_globals.h"
 #include "guards/guard_drop.h"
 #include "guards/guard_private.h"
@@ -417,7 +416,7 @@ static void add_relation(fg_desc *desc, const known *all, unsigned n_all, bytes 
 /* A condition on no source, true now. */
 static void add_loose(fg_desc *desc, bytes *b)
 {
-    static const uint8_t kinds[] = {FG_GUARD_TORCH_STATE, FG_GUARD_TORCH_GLOBALS, FG_GUARD_ABC_TOKEN, FG_GUARD_TORCH_ANOMALY};
+    static const uint8_t kinds[] = {FG_GUARD_TORCH_STATE, FG_GUARD_TORCH_GLOBALS, FG_GUARD_ABC_TOKEN};
     fg_guard_kind kind = kinds[next(b, sizeof kinds)];
     fg_torch_state state;
     fg_torch_globals globals;
@@ -426,8 +425,6 @@ static void add_loose(fg_desc *desc, bytes *b)
     fg_guard_arg arg = {.state = &state, .lo = globals.bits, .hi = globals.threads};
     if (kind == FG_GUARD_ABC_TOKEN)
         arg.lo = (int64_t)*token;
-    else if (kind == FG_GUARD_TORCH_ANOMALY)
-        arg.lo = fg_torch_anomaly_read();
     require(fg_desc_guard(desc, kind, FG_NODE_NONE, arg, (fg_origin){0}) == FG_OK, "loose condition");
 }
 
