@@ -20,7 +20,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "build" / "matrix"
-ASK = "import sys; print(sys.implementation.name, '%d.%d' % sys.version_info[:2], sys.version_info[2], sys.version_info[3], sys.executable)"
+ASK = """import sys, sysconfig
+level = sys.version_info[3] if not sysconfig.get_config_var("Py_GIL_DISABLED") else "nogil"
+print(sys.implementation.name, "%d.%d" % sys.version_info[:2], sys.version_info[2], level, sys.executable)"""
 ROUND_TRIP = ["test_roundtrip_stdlib.py", "test_roundtrip_synthetic.py", "test_verify.py"]
 FAST = [
     "test_interpreter_refusal.py", "test_breaks.py", "test_guards.py", "test_lifetimes.py", "test_monitoring.py", "test_soundness.py", "test_straight.py",
@@ -45,7 +47,7 @@ def candidates(versions: list[str], path: str, pyenv: Path) -> list[str]:
 
 
 def interpreters(versions: list[str], path: str | None = None, pyenv: Path | None = None) -> dict[str, str]:
-    """The newest final CPython of each version that runs."""
+    """The newest final CPython of each version that runs and has the GIL."""
     path = os.environ.get("PATH", "") if path is None else path
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) if pyenv is None else pyenv
     best: dict[str, tuple[int, str]] = {}

@@ -71,7 +71,8 @@ def test_the_newest_final_release_of_each_version_is_found(tmp_path):
     fake(on_path / "python3.12", "exit 127")  # a shim of a version that is not switched on
     fake(on_path / "python3.13", "echo cpython 3.13 0 candidate /usr/bin/python3.13")
     fake(pyenv / "versions" / "3.14.0" / "bin" / "python3.14", "echo pypy 3.14 0 final /a/3.14.0")
-    found = matrix.interpreters(["3.11", "3.12", "3.13", "3.14"], str(on_path), pyenv)
+    fake(pyenv / "versions" / "3.15.0t" / "bin" / "python3.15", "echo cpython 3.15 0 nogil /a/3.15.0t")
+    found = matrix.interpreters(["3.11", "3.12", "3.13", "3.14", "3.15"], str(on_path), pyenv)
     assert found == {"3.11": "/a/3.11.10"}
 
 

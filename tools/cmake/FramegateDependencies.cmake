@@ -27,10 +27,12 @@ if(FRAMEGATE_PYTHON)
   set(FRAMEGATE_VERSION_TAG "v${Python_VERSION_MAJOR}${Python_VERSION_MINOR}")
   set(FRAMEGATE_VERSION_DIR "${PROJECT_SOURCE_DIR}/runtime/cpython/${FRAMEGATE_VERSION_TAG}")
   # A version's folder may be there before everything works on it.
-  set(FRAMEGATE_UNFINISHED_VERSIONS v313)
+  set(FRAMEGATE_UNFINISHED_VERSIONS)
   if(NOT IS_DIRECTORY "${FRAMEGATE_VERSION_DIR}")
     file(GLOB known RELATIVE "${PROJECT_SOURCE_DIR}/runtime/cpython" "${PROJECT_SOURCE_DIR}/runtime/cpython/v[0-9]*")
-    list(REMOVE_ITEM known ${FRAMEGATE_UNFINISHED_VERSIONS})
+    if(FRAMEGATE_UNFINISHED_VERSIONS)
+      list(REMOVE_ITEM known ${FRAMEGATE_UNFINISHED_VERSIONS})
+    endif()
     list(JOIN known ", " known)
     message(FATAL_ERROR "framegate: CPython ${Python_VERSION} is not supported: there is no runtime/cpython/${FRAMEGATE_VERSION_TAG}. "
                         "Supported: ${known}. docs/howto/support-a-new-cpython.md says what a new version needs")
@@ -54,11 +56,15 @@ if(FRAMEGATE_PYTHON)
   endif()
   # Programs that embed the interpreter find its library and the packages of the environment that the build was configured with.
   execute_process(
-    COMMAND "${Python_EXECUTABLE}" -c "import sys, sysconfig; print(sys.base_prefix, sysconfig.get_paths()['purelib'], int(hasattr(sys, 'gettotalrefcount')), sep=';')"
+    COMMAND "${Python_EXECUTABLE}" -c "import sys, sysconfig; print(sys.base_prefix, sysconfig.get_paths()['purelib'], int(hasattr(sys, 'gettotalrefcount')), int(bool(sysconfig.get_config_var('Py_GIL_DISABLED'))), sep=';')"
     OUTPUT_VARIABLE where OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
   list(GET where 0 FRAMEGATE_PYTHON_HOME)
   list(GET where 1 FRAMEGATE_PYTHON_PACKAGES)
   list(GET where 2 FRAMEGATE_PYTHON_IS_DEBUG)
+  list(GET where 3 without_gil)
+  if(without_gil)
+    message(FATAL_ERROR "framegate: ${Python_EXECUTABLE} is built without the GIL, which is not supported")
+  endif()
 endif()
 
 if(FRAMEGATE_TESTS)

@@ -7,7 +7,7 @@
 
 enum {
     FG_COMPARE_GIVES_BOOL = 16, /* COMPARE_OP tests its result for truth, too */
-    FG_RESUME_OUTERMOST = 4     /* RESUME behind a YIELD_VALUE under no handler but the one that every generator has */
+    FG_RESUME_OUTERMOST = 4     /* RESUME behind a YIELD_VALUE under one handler, the one that a generator has anyway */
 };
 
 #endif

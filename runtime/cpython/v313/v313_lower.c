@@ -65,6 +65,16 @@ static int32_t lower_compare(fg_lowering *l, int32_t i)
     return 2;
 }
 
+/* A generator that is a lambda expression has no handler of its own: only the one of a `yield from`. */
+static int waits_under_one(const fg_assembler *a, int32_t i)
+{
+    const fg_instr *yield = &a->in->instrs[i];
+    if (yield->op != FG_OP_YIELD_VALUE || yield->handler < 0)
+        return 0;
+    const fg_instr *handler = &a->in->instrs[a->in->handlers[yield->handler].target];
+    return fg_since312_waits_outermost(a, i) || (handler->op == FG_OP_CLEANUP_THROW && handler->handler < 0);
+}
+
 int32_t fg_version_lower_group(fg_lowering *l, int32_t i, fg_status *st)
 {
     switch (l->a->in->instrs[i].op) {
@@ -92,13 +102,9 @@ fg_status fg_version_lower_one(fg_lowering *l, int32_t i, int *done)
             fg_lower_put(l, i, FG_RAW_TO_BOOL, 0);
         put_test(l, i);
         return FG_OK;
-    case FG_OP_RESUME: {
-        /* A generator that is a lambda expression has no handler at all. */
-        const int after_yield =
-            i > 0 && instr->arg > 0 && a->in->instrs[i - 1].op == FG_OP_YIELD_VALUE && a->in->instrs[i - 1].handler >= 0;
-        fg_lower_put(l, i, FG_RAW_RESUME, instr->arg | (after_yield && fg_since312_waits_outermost(a, i - 1) ? FG_RESUME_OUTERMOST : 0));
+    case FG_OP_RESUME:
+        fg_lower_put(l, i, FG_RAW_RESUME, instr->arg | (instr->arg > 0 && i > 0 && waits_under_one(a, i - 1) ? FG_RESUME_OUTERMOST : 0));
         return FG_OK;
-    }
     default: return fg_since312_lower_one(l, i, done);
     }
 }
