@@ -8,7 +8,9 @@ Start with `compile`; `explain` and `why` say what happened; `config` has the sw
 
 from __future__ import annotations
 
-from framegate import _interpreter  # noqa: F401, I001  first: it says what is wrong where the extension is for another interpreter
+from framegate import _interpreter  # noqa: F401  first: it says what is wrong where the extension is for another interpreter
+
+# isort: split
 from framegate import _compile as _compile_module
 from framegate import _core, backends, config, exc, logs
 from framegate import ops as _ops  # noqa: F401  registers NumPy's operations
