@@ -49,7 +49,7 @@ static const char *const comparisons[] = {"__lt__", "__le__", "__eq__", "__ne__"
 static fg_flow is_string(fg_trace *t, fg_value *v, bool *yes)
 {
     *yes = false;
-    return is_member_of(v, &PyUnicode_Type) && v->type->tp_weaklistoffset > 0 ? is_as_base(t, v, &PyUnicode_Type, comparisons, 6, yes)
+    return is_member_of(v, &PyUnicode_Type) && PyType_SUPPORTS_WEAKREFS(v->type) ? is_as_base(t, v, &PyUnicode_Type, comparisons, 6, yes)
                                                                               : FG_FLOW_OK;
 }
 

@@ -1,16 +1,13 @@
-/* Frames, tracing state and tracebacks.
+/* Frames and tracebacks.
  *
  * A frame is the interpreter's own struct (internal/pycore_frame.h); it links to its caller. What runs before a frame's first RESUME is not
  * a frame to anybody (sys._getframe skips it too), so it is skipped here.
  */
 #define Py_BUILD_CORE 1
 #include "runtime/cpython/frame.h"
-#include <frameobject.h>
-#include <internal/pycore_ceval.h>
-#include <internal/pycore_frame.h>
+#include "runtime/cpython/frame_fields.h"
 #include <internal/pycore_interp.h>
-#include <internal/pycore_pystate.h>
-#include <internal/pycore_runtime.h>
+#include <frameobject.h>
 #undef Py_BUILD_CORE
 #include <stddef.h>
 
@@ -24,12 +21,7 @@ static _PyInterpreterFrame *real(fg_frame *frame)
 
 fg_frame *fg_frame_current(void)
 {
-    const PyThreadState *tstate = PyThreadState_Get();
-#if PY_VERSION_HEX < 0x030d0000
-    _PyInterpreterFrame *frame = tstate->cframe->current_frame;
-#else
-    _PyInterpreterFrame *frame = tstate->current_frame;
-#endif
+    _PyInterpreterFrame *frame = *fg_newest_frame(PyThreadState_Get());
     while (frame && _PyFrame_IsIncomplete(frame))
         frame = frame->previous;
     return (fg_frame *)frame;
@@ -37,28 +29,20 @@ fg_frame *fg_frame_current(void)
 
 PyCodeObject *fg_frame_code(fg_frame *frame)
 {
-#if PY_VERSION_HEX < 0x030d0000
-    return real(frame)->f_code;
-#else
-    return _PyFrame_GetCode(real(frame));
-#endif
+    return (PyCodeObject *)*fg_field_code(real(frame));
 }
 
 PyObject *fg_frame_func(fg_frame *frame)
 {
-#if PY_VERSION_HEX >> 16 == 0x030b
-    return (PyObject *)real(frame)->f_func;
-#else
-    return real(frame)->f_funcobj;
-#endif
+    return *fg_field_func(real(frame));
 }
 
 PyObject **fg_frame_stack(PyObject *const *values, Py_ssize_t n)
 {
-    const _PyInterpreterFrame *frame = PyThreadState_Get()->cframe->current_frame;
-    if (frame == NULL)
+    _PyInterpreterFrame *frame = *fg_newest_frame(PyThreadState_Get());
+    if (frame == NULL || !PyCode_Check(*fg_field_code(frame)))
         return NULL;
-    const PyCodeObject *code = frame->f_code;
+    const PyCodeObject *code = fg_frame_code((fg_frame *)frame);
     PyObject *const *first = frame->localsplus + code->co_nlocalsplus, *const *end = first + code->co_stacksize;
     return (uintptr_t)values >= (uintptr_t)first && (uintptr_t)(values + n) <= (uintptr_t)end ? (PyObject **)values : NULL;
 }
@@ -90,34 +74,6 @@ int fg_frame_line(fg_frame *frame)
     return PyCode_Addr2Line(fg_frame_code(frame), _PyInterpreterFrame_LASTI(real(frame)) * (int)sizeof(_Py_CODEUNIT));
 }
 
-int fg_signal_is_pending(void)
-{
-    const PyThreadState *tstate = PyThreadState_Get();
-#if PY_VERSION_HEX < 0x030d0000
-    return tstate->async_exc != NULL ||
-           (_Py_atomic_load_relaxed(&_PyRuntime.ceval.signals_pending) && PyThread_get_thread_ident() == _PyRuntime.main_thread);
-#else /* the bit is set for the main thread alone */
-    return tstate->async_exc != NULL || (tstate->eval_breaker & _PY_SIGNALS_PENDING_BIT) != 0;
-#endif
-}
-
-int fg_thread_traced(void)
-{
-    const PyThreadState *tstate = PyThreadState_Get();
-    const uint8_t *monitors = fg_thread_monitors(tstate);
-    return tstate->c_tracefunc != NULL || tstate->c_profilefunc != NULL || (monitors != NULL && fg_any_monitor(monitors));
-}
-
-const uint8_t *fg_thread_monitors(const PyThreadState *thread)
-{
-#if PY_VERSION_HEX >= 0x030c0000
-    return thread->interp->monitors.tools;
-#else
-    (void)thread;
-    return NULL;
-#endif
-}
-
 fg_status fg_traceback_add(PyObject *exception, PyCodeObject *code, PyObject *globals, int byte_offset, int line)
 {
     PyObject *type, *value, *trace, *newest = NULL, *below = NULL, *entry = NULL;
@@ -135,12 +91,7 @@ fg_status fg_traceback_add(PyObject *exception, PyCodeObject *code, PyObject *gl
     if (!frame)
         goto fail;
     /* The frame never ran: f_lineno and f_lasti should still say where the call stood. */
-    _Py_CODEUNIT *at = _PyCode_CODE(code) + byte_offset / (int)sizeof(_Py_CODEUNIT);
-#if PY_VERSION_HEX < 0x030d0000
-    frame->f_frame->prev_instr = at;
-#else
-    frame->f_frame->instr_ptr = at;
-#endif
+    *fg_field_at(frame->f_frame) = _PyCode_CODE(code) + byte_offset / (int)sizeof(_Py_CODEUNIT);
     entry = PyObject_CallFunction((PyObject *)&PyTraceBack_Type, "OOii", below ? below : Py_None, frame, byte_offset, line);
     if (!entry)
         goto fail;

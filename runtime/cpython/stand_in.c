@@ -4,50 +4,41 @@
  * function that it names is that of the frame below; globals and builtins are borrowed from a function, so a frame that outlives the call gets one of its
  * own.
  *
- * Mirrors, of CPython 3.11 and 3.12: _PyFrame_Clear and take_ownership of Python/frame.c.
+ * Mirrors, of CPython 3.11 to 3.13: _PyFrame_Clear and take_ownership of Python/frame.c.
  */
 #define Py_BUILD_CORE 1
 #include "runtime/cpython/stand_in.h"
 
+#include "runtime/cpython/frame_fields.h"
 #include <alloca.h>
 #include <frameobject.h>
-#include <internal/pycore_frame.h>
-#include <internal/pycore_pystate.h>
 #undef Py_BUILD_CORE
 #include <stddef.h>
 #include <string.h>
 
 enum { SLOTS_ON_STACK = 256 };
 
-static PyObject **func_of(_PyInterpreterFrame *frame)
-{
-#if PY_VERSION_HEX >> 16 == 0x030b
-    return (PyObject **)(void *)&frame->f_func;
-#else
-    return &frame->f_funcobj;
-#endif
-}
-
 /* The frame object is kept: it gets the frame's contents, and a function that keeps globals and builtins alive. Out of memory, it shows those of the frame
  * below. */
 static void give(PyFrameObject *object, _PyInterpreterFrame *frame, PyThreadState *tstate)
 {
-    const int n = frame->f_code->co_nlocalsplus;
-    PyObject *func = PyFunction_New((PyObject *)frame->f_code, frame->f_globals);
+    PyObject *const code = *fg_field_code(frame);
+    const int n = ((PyCodeObject *)code)->co_nlocalsplus;
+    PyObject *func = PyFunction_New(code, frame->f_globals);
     if (func == NULL) {
         PyErr_Clear();
-        func = Py_NewRef(*func_of(frame));
+        func = Py_NewRef(*fg_field_func(frame));
     }
     memcpy(object->_f_frame_data, frame, (size_t)((char *)&frame->localsplus[n] - (char *)frame));
     frame = (_PyInterpreterFrame *)(void *)object->_f_frame_data;
     object->f_frame = frame;
-    *func_of(frame) = func;
+    *fg_field_func(frame) = func;
     frame->f_globals = ((PyFunctionObject *)func)->func_globals;
     frame->f_builtins = ((PyFunctionObject *)func)->func_builtins;
     frame->stacktop = n;
     frame->owner = FRAME_OWNED_BY_FRAME_OBJECT;
     frame->frame_obj = NULL;
-    Py_INCREF(frame->f_code);
+    Py_INCREF(code);
     frame->previous = NULL;
     /* Making the caller's frame object may run out of memory: then the chain ends here, as in the interpreter. */
     object->f_back = PyThreadState_GetFrame(tstate);
@@ -73,7 +64,7 @@ static __attribute__((noinline)) void clear_object(_PyInterpreterFrame *frame, P
 PyObject *fg_stand_in(PyCodeObject *code, PyObject *globals, int byte_offset, PyObject *(*run)(const void *context), const void *context)
 {
     PyThreadState *tstate = _PyThreadState_UncheckedGet();
-    _PyInterpreterFrame *const below = tstate->cframe->current_frame;
+    _PyInterpreterFrame **const newest = fg_newest_frame(tstate), *const below = *newest;
     const size_t n = (size_t)code->co_nlocalsplus, size = offsetof(_PyInterpreterFrame, localsplus) + n * sizeof(PyObject *);
     _PyInterpreterFrame *frame;
 
@@ -82,14 +73,14 @@ PyObject *fg_stand_in(PyCodeObject *code, PyObject *globals, int byte_offset, Py
     frame = n <= SLOTS_ON_STACK ? alloca(size) : PyMem_Malloc(size);
     if (frame == NULL)
         return PyErr_NoMemory();
-    *func_of(frame) = *func_of(below);
-    frame->f_code = code;
+    *fg_field_func(frame) = *fg_field_func(below);
+    *fg_field_code(frame) = (PyObject *)code;
     frame->f_globals = globals;
     frame->f_builtins = below->f_builtins;
     frame->f_locals = NULL;
     frame->frame_obj = NULL;
     frame->previous = below;
-    frame->prev_instr = _PyCode_CODE(code) + byte_offset / (int)sizeof(_Py_CODEUNIT);
+    *fg_field_at(frame) = _PyCode_CODE(code) + byte_offset / (int)sizeof(_Py_CODEUNIT);
     frame->stacktop = -1; /* as while the loop runs it */
 #if PY_VERSION_HEX >> 16 == 0x030b
     frame->is_entry = false;
@@ -98,9 +89,9 @@ PyObject *fg_stand_in(PyCodeObject *code, PyObject *globals, int byte_offset, Py
 #endif
     frame->owner = FRAME_OWNED_BY_THREAD;
     memset(frame->localsplus, 0, n * sizeof(PyObject *));
-    tstate->cframe->current_frame = frame;
+    *newest = frame;
     PyObject *result = run(context);
-    tstate->cframe->current_frame = below;
+    *newest = below;
     if (frame->frame_obj != NULL)
         clear_object(frame, tstate);
     if (n > SLOTS_ON_STACK)

@@ -142,7 +142,7 @@ def test_the_frame_that_a_warning_was_shown_in_may_be_kept() -> None:
             g(np.array([1.0, 2.0]))
     for frame in kept:
         assert (frame.f_code, frame.f_lineno, frame.f_globals) == (elsewhere.divide.__code__, kept[0].f_lineno, elsewhere.__dict__)
-        assert frame.f_builtins["len"] is len and isinstance(frame.f_locals, dict)
+        assert frame.f_builtins["len"] is len and isinstance(dict(frame.f_locals), dict)
         frame.clear()
 
 
