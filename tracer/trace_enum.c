@@ -14,7 +14,7 @@ static bool is_member(PyTypeObject *type)
         PyObject *dict = module && PyModule_Check(module) ? PyModule_GetDict(module) : NULL;
         meta = dict ? Py_XNewRef(PyDict_GetItemString(dict, "EnumType")) : NULL;
     }
-    return meta != NULL && Py_TYPE(type) == (PyTypeObject *)meta && PyType_SUPPORTS_WEAKREFS(type);
+    return meta != NULL && Py_TYPE(type) == (PyTypeObject *)meta;
 }
 
 static bool is_member_of(const fg_value *v, PyTypeObject *base)
