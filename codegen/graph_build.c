@@ -25,7 +25,8 @@ static PyObject *step_target(const fg_graph_builder *b, const fg_step *s)
 {
     static const char *const compare[] = {"lt", "le", "eq", "ne", "gt", "ge"};
     switch ((fg_step_op)s->op) {
-    case FG_STEP_BINARY: return binary_target(s->arg);
+    case FG_STEP_BINARY: /* `x += y` that makes a new value is x + y: what reads a graph may take iadd for a change of x */
+        return binary_target(s->flags & FG_SF_EFFECT ? s->arg : s->arg % FG_OP_INPLACE);
     case FG_STEP_COMPARE: return operator_get(compare[s->arg]);
     case FG_STEP_UNARY: return operator_get(s->arg == FG_OP_UNARY_NEGATIVE ? "neg" : s->arg == FG_OP_UNARY_INVERT ? "invert" : "pos");
     case FG_STEP_SUBSCR:

@@ -173,7 +173,7 @@ static fg_flow runtime_type(fg_trace *t, fg_value *v, PyTypeObject **type)
 static fg_flow has_plain_check(fg_trace *t, fg_value *cls, PyObject *name)
 {
     PyTypeObject *wanted = (PyTypeObject *)cls->real, *meta = Py_TYPE(wanted);
-    if (wanted == fg_py_torch_tensor_type() || !(wanted->tp_flags & Py_TPFLAGS_HEAPTYPE))
+    if (wanted == fg_py_torch_tensor_type() || (meta == &PyType_Type && !(wanted->tp_flags & Py_TPFLAGS_HEAPTYPE)))
         return FG_FLOW_OK;
     if (fg_py_type_lookup(meta, name) != fg_py_type_lookup(&PyType_Type, name))
         return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "isinstance with %s, whose metaclass decides", wanted->tp_name);

@@ -187,11 +187,11 @@ static fg_flow is_refined_by(fg_trace *t, fg_value *a, fg_value *b, bool *yes)
 static fg_flow object_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
 {
     fg_value *f = NULL, *r = NULL;
-    if (op >= 13)
-        FG_DO(find_special(t, a, "i", binary_names[op - 13], &f));
+    if (op >= FG_OP_INPLACE)
+        FG_DO(find_special(t, a, "i", binary_names[op - FG_OP_INPLACE], &f));
     if (f == NULL)
-        FG_DO(find_special(t, a, "", binary_names[op % 13], &f));
-    FG_DO(find_special(t, b, "r", binary_names[op % 13], &r));
+        FG_DO(find_special(t, a, "", binary_names[op % FG_OP_INPLACE], &f));
+    FG_DO(find_special(t, b, "r", binary_names[op % FG_OP_INPLACE], &r));
     bool refined = false;
     if (f != NULL && r != NULL)
         FG_DO(is_refined_by(t, a, b, &refined));
@@ -206,7 +206,7 @@ static fg_flow object_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_v
 static fg_flow seq_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out, bool *handled)
 {
     *handled = true;
-    if (op % 13 == 0 && a->kind == FG_V_LIST && (b->kind == FG_V_LIST || op == 13)) {
+    if (op % FG_OP_INPLACE == 0 && a->kind == FG_V_LIST && (b->kind == FG_V_LIST || op == 13)) {
         fg_value **items;
         int32_t n;
         if (op == 13) { /* extends in place and is the same list */
@@ -223,7 +223,7 @@ static fg_flow seq_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_valu
             FG_DO(fg_seq_append(t, *out, items[i]));
         return FG_FLOW_OK;
     }
-    if (op % 13 == 0 && (a->kind == FG_V_TUPLE || (a->kind == FG_V_CONST && PyTuple_CheckExact(a->real))) &&
+    if (op % FG_OP_INPLACE == 0 && (a->kind == FG_V_TUPLE || (a->kind == FG_V_CONST && PyTuple_CheckExact(a->real))) &&
         (b->kind == FG_V_TUPLE || (b->kind == FG_V_CONST && PyTuple_CheckExact(b->real))) &&
         (a->kind == FG_V_TUPLE || b->kind == FG_V_TUPLE)) {
         fg_value **items;
@@ -274,7 +274,7 @@ fg_flow fg_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
         return fg_scalar_binary(t, op, a, b, out);
     if (a->kind == FG_V_CONST && b->kind == FG_V_CONST && fg_is_fold_const(a->real) && fg_is_fold_const(b->real))
         return fg_scalar_binary(t, op, a, b, out);
-    if (a->type == &PyUnicode_Type && op % 13 == 6 && (b->kind == FG_V_TUPLE || fg_is_scalar(b)))
+    if (a->type == &PyUnicode_Type && op % FG_OP_INPLACE == 6 && (b->kind == FG_V_TUPLE || fg_is_scalar(b)))
         return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "formatting with %%");
     if (a->kind == FG_V_OBJECT || b->kind == FG_V_OBJECT) {
         fg_value *pair[2];

@@ -33,8 +33,8 @@ static PyObject *in_place_now(int op, PyObject *a, PyObject *b)
 
 static PyObject *binary_now(int op, PyObject *a, PyObject *b)
 {
-    if (op >= 13)
-        return in_place_now(op - 13, a, b);
+    if (op >= FG_OP_INPLACE)
+        return in_place_now(op - FG_OP_INPLACE, a, b);
     switch (op) {
     case ADD: return PyNumber_Add(a, b);
     case AND: return PyNumber_And(a, b);
@@ -60,7 +60,7 @@ static size_t bits_of(PyObject *o)
 /* Operations whose result would be too large to compute while tracing. */
 static bool is_too_large(int op, PyObject *a, PyObject *b)
 {
-    op %= 13;
+    op %= FG_OP_INPLACE;
     if (op == POWER && PyLong_Check(a) && PyLong_Check(b))
         return bits_of(b) > 16 || bits_of(a) * (size_t)labs(PyLong_AsLong(b)) > 1 << 16;
     if (op == LSHIFT && PyLong_Check(a) && PyLong_Check(b))
@@ -88,7 +88,7 @@ static bool is_int(PyTypeObject *type)
 /* The type that op gives for every value of these types, or NULL. */
 static PyTypeObject *result_type(int op, PyTypeObject *a, PyTypeObject *b)
 {
-    op %= 13;
+    op %= FG_OP_INPLACE;
     if (is_int(a) && is_int(b)) {
         switch (op) {
         case TRUE_DIVIDE: return &PyFloat_Type;
@@ -110,7 +110,7 @@ static PyTypeObject *result_type(int op, PyTypeObject *a, PyTypeObject *b)
 
 static bool may_raise(int op, fg_value *a, fg_value *b)
 {
-    op %= 13;
+    op %= FG_OP_INPLACE;
     if (op == TRUE_DIVIDE || op == FLOOR_DIVIDE || op == REMAINDER || op == LSHIFT || op == RSHIFT || op == POWER)
         return true;
     return (a->type == &PyFloat_Type) != (b->type == &PyFloat_Type); /* an int too large for a float */
@@ -324,8 +324,8 @@ static fg_flow known_to_raise(fg_trace *t, fg_value **operands, int32_t n, const
 static fg_flow rule_out_errors(fg_trace *t, int op, fg_value *a, fg_value *b, bool *raises)
 {
     bool left = a->type == &PyFloat_Type || a->type == &PyBool_Type, right = b->type == &PyFloat_Type || b->type == &PyBool_Type;
-    bool divides = op % 13 == TRUE_DIVIDE || op % 13 == FLOOR_DIVIDE || op % 13 == REMAINDER;
-    if (op % 13 == POWER || op % 13 == LSHIFT || op % 13 == RSHIFT)
+    bool divides = op % FG_OP_INPLACE == TRUE_DIVIDE || op % FG_OP_INPLACE == FLOOR_DIVIDE || op % FG_OP_INPLACE == REMAINDER;
+    if (op % FG_OP_INPLACE == POWER || op % FG_OP_INPLACE == LSHIFT || op % FG_OP_INPLACE == RSHIFT)
         return FG_FLOW_OK;
     if (divides) {
         right = b->kind == FG_V_CONST && b->type == &PyFloat_Type && PyFloat_AS_DOUBLE(b->real) != 0;

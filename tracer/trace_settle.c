@@ -40,7 +40,7 @@ static PyObject *operator_function(int op, int unary)
     static PyObject *module;
     if (module == NULL && (module = PyImport_ImportModule("operator")) == NULL)
         return NULL;
-    return PyObject_GetAttrString(module, !unary                       ? binary[op % 13]
+    return PyObject_GetAttrString(module, !unary                       ? binary[op]
                                           : op == FG_OP_UNARY_NEGATIVE ? "neg"
                                           : op == FG_OP_UNARY_INVERT   ? "invert"
                                                                        : "pos");
@@ -53,6 +53,20 @@ static PyObject *compare_function(int op)
     PyObject *f = module ? PyObject_GetAttrString(module, names[op]) : NULL;
     Py_XDECREF(module);
     return f;
+}
+
+/* The elements of an array of objects decide what its operations give, and a stand-in has other elements. */
+static fg_flow check_has_no_objects(fg_trace *t, PyObject *result)
+{
+    PyObject *dtype = fg_own(t, PyObject_GetAttr(result, fg_names.s_dtype));
+    PyObject *has = dtype != NULL ? fg_own(t, PyObject_GetAttr(dtype, fg_names.s_hasobject)) : NULL;
+    if (has == NULL) {
+        if (!PyErr_ExceptionMatches(PyExc_AttributeError))
+            return fg_break_on_error(t, FG_BREAK_INFERENCE, "the dtype of a result");
+        PyErr_Clear(); /* a tuple of arrays, say: each is looked at when it is taken out */
+        return FG_FLOW_OK;
+    }
+    return has != Py_False ? fg_break(t, FG_BREAK_DATA_DEPENDENT_SHAPE, "what is in an array of objects") : FG_FLOW_OK;
 }
 
 static fg_flow infer_step(fg_trace *t, fg_value *v, const fg_step *step, PyObject **out)
@@ -77,12 +91,12 @@ static fg_flow infer_step(fg_trace *t, fg_value *v, const fg_step *step, PyObjec
         return fg_break_on_error(t, FG_BREAK_CONTEXT_MANAGER, "entering a context manager");
     switch ((fg_step_op)step->op) {
     case FG_STEP_BINARY:
-        if (step->arg >= 13) { /* in place: the left operand's own metadata, where it is an array */
+        if ((step->flags & FG_SF_EFFECT) && !fg_py_is_numpy_scalar(Py_TYPE(args[0]))) { /* in place: the left operand's own metadata */
             fg_ambient_leave(entered);
             *out = args[0];
             return FG_FLOW_OK;
         }
-        callable = operator_function(step->arg, 0);
+        callable = operator_function(step->arg % FG_OP_INPLACE, 0);
         break;
     case FG_STEP_UNARY: callable = operator_function(step->arg, 1); break;
     case FG_STEP_COMPARE: callable = compare_function(step->arg); break;
@@ -114,8 +128,9 @@ static fg_flow infer_step(fg_trace *t, fg_value *v, const fg_step *step, PyObjec
     }
     if (st != FG_OK || result == NULL)
         return fg_break_on_error(t, PyErr_Occurred() ? FG_BREAK_RAISES : FG_BREAK_INFERENCE, "inferring the metadata of an operation");
-    *out = fg_own(t, result);
-    return *out ? FG_FLOW_OK : FG_FLOW_ERROR;
+    if ((*out = fg_own(t, result)) == NULL)
+        return FG_FLOW_ERROR;
+    return fg_tensor_library(v) == FG_LIB_NUMPY ? check_has_no_objects(t, result) : FG_FLOW_OK;
 }
 
 /* A chain of operations is inferred from its inputs on; the recursion is as deep as the chain, so its first part is done by a worklist. */

@@ -135,7 +135,11 @@ fg_flow fg_tensor_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value
             return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "operator between an array and %s",
                             v->type ? v->type->tp_name : "a run-time object");
     }
-    bool in_place = op >= 13 && pair[0]->kind == FG_V_TENSOR && !pair[0]->is_scalar;
+    if (op == FG_OP_INPLACE_MATMUL && (pair[0]->kind != FG_V_TENSOR || pair[1]->kind != FG_V_TENSOR))
+        return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "@= between an array and a number, which is an error that names its operator");
+    /* What has no way of its own to do it in place makes a new value: a number, a NumPy scalar, a torch tensor for @=. */
+    bool in_place =
+        op >= FG_OP_INPLACE && pair[0]->kind == FG_V_TENSOR && !pair[0]->is_scalar && !(lib == FG_LIB_TORCH && op == FG_OP_INPLACE_MATMUL);
     FG_DO(emit_op(t, FG_STEP_BINARY, lib, op, NULL, NULL, pair, 2, FG_SF_GRAPH | (in_place ? FG_SF_EFFECT : 0), NULL, &reg));
     FG_DO(new_tensor(t, reg, lib, pair, 2, out));
     if (in_place) {

@@ -7,6 +7,7 @@ for good. The GraphModule generates its Python code at its first call, which nev
 
 from __future__ import annotations
 
+import math
 import operator
 import warnings
 from collections.abc import Callable
@@ -22,6 +23,9 @@ _FgNode = _core.Node
 
 # Constants that torch.fx prints as they are. Everything else becomes an attribute of the root module, read by a get_attr node.
 _PLAIN = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size)
+
+# torch's tensors have no `@=` of their own, and FX prints the operator as one: what gets the result must not be the operand afterwards.
+_NOT_IN_PLACE = {operator.imatmul: operator.matmul}
 
 _MakeNode = Callable[[torch.fx.Graph, str, str, Any, tuple[Any, ...], dict[str, Any]], torch.fx.Node]
 
@@ -67,6 +71,11 @@ def _node_maker() -> _MakeNode:
     return _make_node
 
 
+def _reads_back(value: complex) -> bool:
+    """False where Python does not read what it prints: ``(-0-1j)`` is a difference, which has no negative zero, and ``nanj`` a name."""
+    return all(math.isfinite(part) and (part != 0 or math.copysign(1, part) > 0) for part in (value.real, value.imag))
+
+
 class _Converter:
     def __init__(self, source: Any) -> None:
         self.make = _node_maker()
@@ -91,7 +100,7 @@ class _Converter:
         if kind is _FgNode:
             return self.made[value.index]
         if kind in _PLAIN:
-            return value
+            return value if kind is not complex or _reads_back(value) else self.constant(value)
         if kind is tuple:
             return tuple([self.value(v) for v in value])
         if kind is list:
@@ -114,6 +123,10 @@ class _Converter:
                 target = node.name
             elif op == "get_attr":  # an attribute of a value; FX's own get_attr reads the root module
                 op, target, args = "call_function", getattr, (args[0], target)
+            elif target is operator.pow and repr(args[0]).startswith("-"):  # FX would print `-2 ** x`, which is -(2 ** x)
+                op, target, args = "call_method", "__rpow__", (args[1], args[0])
+            elif target in _NOT_IN_PLACE and op == "call_function":
+                target = _NOT_IN_PLACE[target]
             fx_node = make(graph, node.name, op, target, args, kwargs)
             if node.code is not None:
                 fx_node.meta["stack_trace"] = self.trace(node)

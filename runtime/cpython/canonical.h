@@ -20,6 +20,9 @@ typedef enum fg_cop {
     FG_N_COPS
 } fg_cop;
 
+/* The arg of BINARY_OP, the same in every version: the operators, then their in-place forms in the same order. */
+enum { FG_OP_INPLACE = 13, FG_OP_INPLACE_MATMUL = 17 };
+
 enum {
     FG_IF_CHECK = 1,   /* LOAD_FAST: the slot is not proven bound */
     FG_IF_CLOSURE = 2, /* LOAD_FAST: was LOAD_CLOSURE, pushes the cell itself */

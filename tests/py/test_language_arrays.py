@@ -175,6 +175,31 @@ def convolution(a): return np.convolve(a, [1, 0, -1]), np.correlate(a, a), np.in
 @case((np.array([1 + 2j, 3]),), (V,))
 def complex_arrays(a): return a.real, a.imag, np.conj(a), np.abs(a), np.angle(a)
 
+@case(*ONE[:4])
+def scalar_becomes_an_array(a): s = a.sum(); q = s; s += a; return s, q, s.shape, s.ndim, type(q).__name__
+@case(*ONE[:4])
+def item_becomes_an_array(a): s = a[0]; s = s + 0; s *= a; return s.shape, s.dtype, s
+@case((V,), (I,))
+def number_becomes_an_array(a): n = 2; m = n; n -= a; x = -2; y = x ** a.astype(float); x **= a.astype(float); return n.shape, n, m * a, x, y
+@case((A.T @ A,))
+def matrix_product_in_place(a): c = a; a @= a; return c is a, a, c
+@case((V,), (A,))
+def matrix_product_in_place_with_a_number(a):
+    x = 3
+    try: x @= a
+    except (TypeError, ValueError) as e: return str(e)
+# What is in an array of objects, nobody knows before it is read.
+@case((V,), (2,), ("s",), ([1],), (None,), (np.array(0),))
+def object_array_of_no_dimension(v): a = np.array(0, dtype=object); a[()] = v; r = a[()]; return isinstance(r, np.ndarray), type(r), hasattr(r, "shape"), r
+@case((V,), (2,), ("s",), ([1],), (None,))
+def object_array(v): a = np.empty(2, object); a[0] = v; r = a[0]; return isinstance(r, np.ndarray), type(r), r, type(a[1]), len(a), a.shape
+@case((1, 2), ("x", "y"), ([1], [2]), (V, V + 1))
+def object_array_sums(v, w): a = np.empty(2, object); a[0] = v; a[1] = w; r = a.sum(); return isinstance(r, str), isinstance(r, np.ndarray), type(r), type(a[:1] * 2)
+@case((V,), ("s",), (None,))
+def object_fields(v): a = np.zeros(2, [("n", "f8"), ("o", "O")]); a["o"][0] = v; r = a[0]["o"]; q = a["o"][0]; return isinstance(r, np.ndarray), type(r), type(q), type(a["n"][0])
+@case((V,), (I,))
+def cast_to_objects(a): b = a.astype(object); b[0] = "s"; return type(b[0]), type(b[1]), (b[1:] * 2).shape
+
 
 @case.parametrize()
 def test_arrays(case): check_case(case)
