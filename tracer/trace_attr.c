@@ -521,8 +521,10 @@ static fg_flow find(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg
             return fg_callable_attr(t, o, name, out);
         if (fg_is_fold_const(o->real) || fg_py_is_library_constant(o->type)) {
             PyObject *descr = fg_py_type_lookup(o->type, name);
-            if (descr == NULL)
+            if (descr == NULL && o->type->tp_dictoffset == 0)
                 return FG_FLOW_OK;
+            if (descr == NULL) /* a ufunc has a dict of its own */
+                return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of %s", name, o->type->tp_name);
             if (Py_TYPE(descr)->tp_descr_set != NULL) { /* x.real, dtype.itemsize, device.type: immutable */
                 PyObject *value = PyObject_GetAttr(o->real, name);
                 if (value == NULL)
@@ -533,6 +535,8 @@ static fg_flow find(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg
                     return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of %s", name, o->type->tp_name);
                 return (*out = fg_value_const(t, value)) ? FG_FLOW_OK : FG_FLOW_ERROR;
             }
+            if (Py_TYPE(descr) != &PyMethodDescr_Type && Py_TYPE(descr) != &PyWrapperDescr_Type)
+                return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of %s", name, o->type->tp_name);
             fg_value *func = fg_value_const(t, descr);
             return func ? method_new(t, func, o, name, out) : FG_FLOW_ERROR;
         }

@@ -388,6 +388,10 @@ static fg_flow check_role(fg_trace *t, const fg_op_row *row, fg_value **args, in
     case FG_ROLE_CONSTANT:
         if (contains_tensor(v, 0))
             return fg_break(t, FG_BREAK_DATA_DEPENDENT_SHAPE, "%U with an array where a plain value decides the shape", row->name);
+        if (v->kind == FG_V_CONST && PyType_Check(v->real) && fg_names.numpy_ndarray != NULL &&
+            v->real != (PyObject *)fg_names.numpy_ndarray &&
+            PyType_IsSubtype((PyTypeObject *)v->real, fg_names.numpy_ndarray)) /* a.view(cls): the class decides what operations give */
+            return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U that makes a subclass of ndarray", row->name);
         return fg_bake_scalars(t, v, 0);
     case FG_ROLE_OUT: return add_write(t, row, w, v, true);
     case FG_ROLE_WRITTEN: return add_write(t, row, w, v, false);

@@ -200,6 +200,29 @@ def object_fields(v): a = np.zeros(2, [("n", "f8"), ("o", "O")]); a["o"][0] = v;
 @case((V,), (I,))
 def cast_to_objects(a): b = a.astype(object); b[0] = "s"; return type(b[0]), type(b[1]), (b[1:] * 2).shape
 
+class Wrapped(np.ndarray):
+    """What an operation on these gives is up to them."""
+    def __array_wrap__(self, array, context=None, return_scalar=False): return type(self)
+@case((V,), (A,))
+def made_into_a_subclass(a): x = a.view(Wrapped); y = a.view(type=Wrapped); r = np.add(x, x); return r is Wrapped, np.add(y, 1) is Wrapped, type(r) is type
+@case((V,), (A,))
+def written_into_a_subclass(a): o = np.empty(a.shape).view(Wrapped); r = np.add(a, 1, out=o); return r is o, r is Wrapped, type(a.view(np.ndarray)), o.sum() is Wrapped
+@case((V,), (np.array(5.7),))
+def several_results_with_out(a):
+    o, e = np.empty(a.shape), np.empty(a.shape, np.int32)
+    m, x = np.frexp(a, o, None); n, y = np.frexp(a, out=(None, e)); p, q = np.modf(a, out=(o, None)); d, r = np.divmod(a, 2, o)
+    return m is o, x is e, n is o, y is e, p is o, q is o, d is o, r is o, x, y, n, o, e
+@case((V,), ([1.0, 2.0, 4.0],))
+def no_difference_at_all(a): b = [1, 2]; return np.diff(a, n=0) is a, np.diff(b, n=0) is b, type(np.diff(a, 0)), np.diff(a, n=1), np.diff(a, 2)
+# What is found on a constant's class is not always a method of it.
+@case((np.log,), (np.add,), (np.frexp,))
+def attributes_of_ufuncs(u): s = u.__signature__; return type(s).__name__, isinstance(s, object), str(s), hasattr(u, "no"), u.nin, u.__name__, callable(u.reduce), type(u.__doc__)
+@case((3, "ab", 1.5, b"x"),)
+def attributes_of_constants(n, s, x, b):
+    return type((3).__doc__), type("a".__doc__), (3).from_bytes(b"a", "big"), "a".maketrans("a", "b"), (1.5).fromhex("0x1p1"), n.__doc__ is int.__doc__, b.fromhex("00"), x.__class__
+@case((np.dtype("f8"),), (np.dtype([("a", "i4")]),))
+def attributes_of_dtypes(d): return type(d.__doc__), d.names, d.itemsize, d.newbyteorder("=") == d, type(d).__name__, hasattr(d, "no")
+
 
 @case.parametrize()
 def test_arrays(case): check_case(case)

@@ -60,8 +60,9 @@ UFUNCS = (
      "logical_xor maximum minimum mod multiply nextafter not_equal remainder right_shift subtract true_divide"),
     # Integers to negative integer powers raise.
     (TENSOR, DATA_RAISES, O | S | E, "x1 x2 / out> " + _UFUNC_KW, "pow power"),
-    (TENSORS, META_RAISES, O | S | E, "x / out1> out2> | out> where casting: order: dtype: subok: signature:", "frexp modf"),
-    (TENSORS, META_RAISES, O | S | E, "x1 x2 / out1> out2> | out> where casting: order: dtype: subok: signature:", "divmod"),
+    # Without out, which may name some of the results and leave others.
+    (TENSORS, META_RAISES, S | E, "x / " + _UFUNC_KW, "frexp modf"),
+    (TENSORS, META_RAISES, S | E, "x1 x2 / " + _UFUNC_KW, "divmod"),
     (TENSOR, META_RAISES, O | E, "x1 x2 / out> " + _GUFUNC_KW, "matmul matvec vecdot vecmat"),
 )
 
@@ -122,7 +123,8 @@ NUMPY = (
     (TENSOR, META_RAISES, E, "p x", "polyval"),
     (TENSOR, META_RAISES, E, "p discont: axis: | period:", "unwrap"),
     (TENSOR, META_RAISES, E, "y x dx: axis:", "trapezoid"),
-    (TENSOR, META_RAISES, V | R | E, "a n: axis: prepend append", "diff"),
+    # Without n, which gives the argument itself where it is 0, also a list.
+    (TENSOR, META_RAISES, V | R | E, "a | axis: prepend append", "diff"),
     (OTHER, META_RAISES, E, "f *varargs | axis: edge_order:", "gradient"),
     (TENSOR, META_RAISES, E, "ary to_end to_begin", "ediff1d"),
     (TENSOR, META_RAISES, 0, "a axis: bitorder:", "packbits"),
