@@ -36,6 +36,27 @@ fg_status fg_ambient_enter(const fg_ambient *chain, PyObject **entered)
     return managers != NULL ? FG_OK : FG_ERR_PYTHON;
 }
 
+/* An interrupt that comes up in the manager's own code must not keep it from leaving: it leaves once more, and the interrupt comes up again later. */
+static void leave_one(PyObject *manager)
+{
+    PyObject *r, *interrupt = NULL, *value, *trace;
+    for (;;) {
+        r = PyObject_CallMethod(manager, "__exit__", "OOO", Py_None, Py_None, Py_None);
+        if (r != NULL || PyErr_ExceptionMatches(PyExc_Exception) || interrupt != NULL)
+            break;
+        PyErr_Fetch(&interrupt, &value, &trace);
+        Py_XDECREF(value);
+        Py_XDECREF(trace);
+    }
+    if (r == NULL && interrupt == NULL)
+        PyErr_WriteUnraisable(manager);
+    PyErr_Clear(); /* of a manager that had left already when it was interrupted */
+    Py_XDECREF(r);
+    if (interrupt != NULL)
+        (void)PyThreadState_SetAsyncExc(PyThread_get_thread_ident(), interrupt);
+    Py_XDECREF(interrupt);
+}
+
 void fg_ambient_leave(PyObject *entered)
 {
     PyObject *type, *value, *trace;
@@ -44,12 +65,8 @@ void fg_ambient_leave(PyObject *entered)
     PyErr_Fetch(&type, &value, &trace);
     for (Py_ssize_t i = PyTuple_GET_SIZE(entered); i > 0; i--) {
         PyObject *manager = PyTuple_GET_ITEM(entered, i - 1);
-        if (manager == NULL) /* entering ended before it */
-            continue;
-        PyObject *r = PyObject_CallMethod(manager, "__exit__", "OOO", Py_None, Py_None, Py_None);
-        if (r == NULL)
-            PyErr_WriteUnraisable(manager);
-        Py_XDECREF(r);
+        if (manager != NULL) /* entering ended before it */
+            leave_one(manager);
     }
     Py_DECREF(entered);
     PyErr_Restore(type, value, trace);

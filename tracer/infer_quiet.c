@@ -1,28 +1,40 @@
 #include "tracer/infer_quiet.h"
 
-/* numpy.errstate(all="ignore"), entered; NULL with an exception. */
-static PyObject *errstate_enter(void)
+/* Where NumPy keeps what floating-point errors do, and the function in C that makes such a state. NumPy's own context manager is Python code, in which an
+ * interrupt may come up: the state would stay. */
+static PyObject *variable, *make_state;
+
+static int find_numpy(void)
 {
-    static PyObject *maker;
-    if (maker == NULL) {
-        PyObject *numpy = PyImport_ImportModule("numpy");
-        if (numpy != NULL)
-            maker = PyObject_GetAttrString(numpy, "errstate"); /* kept: a class of NumPy */
-        Py_XDECREF(numpy);
-        if (maker == NULL)
-            return NULL;
+    if (make_state != NULL)
+        return 1;
+    PyObject *umath = PyImport_ImportModule("numpy._core.umath");
+    PyObject *var = umath != NULL ? PyObject_GetAttrString(umath, "_extobj_contextvar") : NULL;
+    PyObject *make = var != NULL ? PyObject_GetAttrString(umath, "_make_extobj") : NULL;
+    Py_XDECREF(umath);
+    if (make == NULL || !PyContextVar_CheckExact(var) || !PyCFunction_Check(make)) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_RuntimeError, "NumPy keeps the state of floating-point errors in another way than is known");
+        Py_XDECREF(var);
+        Py_XDECREF(make);
+        return 0;
     }
-    PyObject *args = PyTuple_New(0), *kwargs = Py_BuildValue("{ss}", "all", "ignore"), *state = NULL, *entered = NULL;
-    if (args != NULL && kwargs != NULL)
-        state = PyObject_Call(maker, args, kwargs);
-    if (state != NULL)
-        entered = PyObject_CallMethod(state, "__enter__", NULL);
-    if (entered == NULL)
-        Py_CLEAR(state);
-    Py_XDECREF(entered);
-    Py_XDECREF(args);
-    Py_XDECREF(kwargs);
-    return state;
+    variable = var;
+    make_state = make;
+    return 1;
+}
+
+/* Floating-point errors are ignored; gives the token of the state before, NULL with an exception. */
+static PyObject *errors_ignore(void)
+{
+    static PyObject *kwargs, *args;
+    if (!find_numpy() || (args == NULL && (args = PyTuple_New(0)) == NULL) ||
+        (kwargs == NULL && (kwargs = Py_BuildValue("{ss}", "all", "ignore")) == NULL))
+        return NULL;
+    PyObject *state = PyObject_Call(make_state, args, kwargs);
+    PyObject *token = state != NULL ? PyContextVar_Set(variable, state) : NULL;
+    Py_XDECREF(state);
+    return token;
 }
 
 fg_status fg_quiet_begin(fg_quiet *quiet)
@@ -38,8 +50,8 @@ fg_status fg_quiet_begin(fg_quiet *quiet)
         PyErr_SetString(PyExc_TypeError, "warnings.filters must be a list");
         goto fail;
     }
-    quiet->errstate = errstate_enter();
-    quiet->row = quiet->errstate != NULL ? Py_BuildValue("(sOOOi)", "ignore", Py_None, PyExc_Warning, Py_None, 0) : NULL;
+    quiet->errors = errors_ignore();
+    quiet->row = quiet->errors != NULL ? Py_BuildValue("(sOOOi)", "ignore", Py_None, PyExc_Warning, Py_None, 0) : NULL;
     if (quiet->row == NULL || PyList_Insert(quiet->filters, 0, quiet->row) < 0) {
         Py_CLEAR(quiet->row);
         goto fail;
@@ -63,14 +75,10 @@ void fg_quiet_end(fg_quiet *quiet)
                     PyErr_Clear();
                 break;
             }
-    if (quiet->errstate != NULL) {
-        PyObject *left = PyObject_CallMethod(quiet->errstate, "__exit__", "OOO", Py_None, Py_None, Py_None);
-        if (left == NULL)
-            PyErr_WriteUnraisable(quiet->errstate);
-        Py_XDECREF(left);
-    }
+    if (quiet->errors != NULL && PyContextVar_Reset(variable, quiet->errors) < 0)
+        PyErr_WriteUnraisable(variable);
     Py_CLEAR(quiet->row);
     Py_CLEAR(quiet->filters);
-    Py_CLEAR(quiet->errstate);
+    Py_CLEAR(quiet->errors);
     PyErr_Restore(type, value, trace);
 }

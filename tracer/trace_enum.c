@@ -50,7 +50,7 @@ static fg_flow is_string(fg_trace *t, fg_value *v, bool *yes)
 {
     *yes = false;
     return is_member_of(v, &PyUnicode_Type) && PyType_SUPPORTS_WEAKREFS(v->type) ? is_as_base(t, v, &PyUnicode_Type, comparisons, 6, yes)
-                                                                              : FG_FLOW_OK;
+                                                                                 : FG_FLOW_OK;
 }
 
 /* The name under which the class of a member has it, or NULL. */

@@ -43,13 +43,18 @@ fg_real *fg_lower_put(fg_lowering *l, int32_t source, int op, int32_t arg)
     return real;
 }
 
+/* The instruction before, where one may load a NULL behind what it loads. */
+static fg_real *loads_before(fg_assembler *a)
+{
+    return FG_NULL_FOLLOWS_CALLEE && a->n_out ? &a->out[a->n_out - 1] : NULL;
+}
+
 static void push_null(fg_lowering *l, int32_t source)
 {
     fg_assembler *a = l->a;
-    fg_real *last = a->n_out ? &a->out[a->n_out - 1] : NULL;
+    fg_real *last = loads_before(a);
     /* One that follows its callee is part of the load of a global, if nothing jumps between the two. */
-    if (FG_NULL_FOLLOWS_CALLEE && last && last->op == FG_RAW_LOAD_GLOBAL && !(last->arg & 1) && last->source == source - 1 &&
-        !(a->at[source] & FG_AT_TARGET))
+    if (last && last->op == FG_RAW_LOAD_GLOBAL && !(last->arg & 1) && last->source == source - 1 && !(a->at[source] & FG_AT_TARGET))
         last->arg |= 1;
     else
         fg_lower_put(l, source, FG_RAW_PUSH_NULL, 0);
@@ -158,7 +163,7 @@ static fg_status lower_merge(fg_lowering *l, int32_t i)
 {
     fg_assembler *a = l->a;
     const int32_t n = a->in->instrs[i].arg, dict = real_distance(a, n + 1) - 1, above = real_distance(a, n + 2);
-    const int stands_in = FG_NULL_FOLLOWS_CALLEE && real_distance(a, n + 3) == above + 1;
+    const int stands_in = (real_distance(a, n + 3) == above + 1) & FG_NULL_FOLLOWS_CALLEE;
     const fg_instr none = {.obj = Py_None};
     int32_t index = 0;
     fg_status st;

@@ -283,9 +283,9 @@ int32_t fg_icode_raise_place(const fg_icode *icode, int32_t pc)
 
 int fg_icode_remakes_cell(const fg_icode *icode)
 {
-    const int32_t frees = icode->code->co_nlocalsplus - icode->code->co_nfreevars;
     if (!FG_COMPREHENSIONS_ARE_INLINE || !icode->code->co_nfreevars)
         return 0;
+    const int32_t frees = icode->code->co_nlocalsplus - icode->code->co_nfreevars;
     for (int32_t i = 0; i < icode->n_instrs; i++)
         if (icode->instrs[i].op == FG_OP_MAKE_CELL && icode->instrs[i].arg >= frees)
             return 1;

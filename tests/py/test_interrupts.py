@@ -26,6 +26,16 @@ def brk():
 
 
 interrupt = _thread.interrupt_main
+
+
+@pytest.fixture(autouse=True)
+def state_of_numpy_stays():
+    """Tracing sets it and puts it back, whatever comes up meanwhile."""
+    before = np.geterr()
+    yield
+    assert np.geterr() == before
+
+
 pytestmark = pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals go to the main thread")
 
 
@@ -320,3 +330,35 @@ def test_an_interrupt_while_a_segment_is_compiled(at, monkeypatch):
         assert at == 1  # the function itself, before its block
     else:
         assert ("caught" in LOG) == (1 < at <= len(seen)), (LOG, seen)
+
+
+def test_an_interrupt_while_metadata_is_inferred_leaves_the_state_of_numpy():
+    """At ever later moments of a compilation that infers a lot."""
+
+    def divides(x):
+        for _ in range(30):
+            x = x / (x * 0 + 2)
+            assert x.shape == (3,) and x.dtype == np.float64
+        return x
+
+    def raise_it(*_):
+        raise KeyboardInterrupt
+
+    before, old, came = np.geterr(), signal.signal(signal.SIGALRM, raise_it), 0
+    try:
+        for turn in range(300):
+            g = cap(lambda x: divides(x), dynamic=False) if ENGINE == "framegate" else divides
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 2e-5 * (turn + 1))
+                g(np.ones(3))
+            except KeyboardInterrupt:
+                came += 1
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            assert np.geterr() == before
+    except KeyboardInterrupt:
+        came += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    assert came > 10 and np.geterr() == before
