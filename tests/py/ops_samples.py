@@ -78,7 +78,7 @@ np.clip(x, 0.0, 1.0); np.clip(i, 1, 5); np.clip(x, v, w); np.around(x, 1); np.ro
 np.angle(x); np.sinc(x); np.i0(x); np.iscomplex(c); np.iscomplex(x); np.isreal(c); np.real(x); np.real(c); np.imag(x); np.imag(c); np.nan_to_num(x)
 np.nan_to_num(i); np.nan_to_num(z); np.real_if_close(c); np.real_if_close(x); np.isclose(x, y); np.isclose(x, 1.0); np.where(b, x, y); np.where(b, x, 0.0)
 np.select([b, ~b], [x, y], 0.0); np.interp(v, e, e); np.interp(v, e, e, period=3.0); np.polyval(v, x); np.unwrap(v); np.trapezoid(x); np.trapezoid(x, axis=0, dx=2.0)
-np.diff(x); np.diff(x, n=0); np.diff(x, axis=0, prepend=x[:1]); np.diff(b); np.gradient(x); np.gradient(v); np.gradient(v, 2.0); np.gradient(v, w)
+np.diff(x); np.diff(x, axis=0, prepend=x[:1]); np.diff(b); np.gradient(x); np.gradient(v); np.gradient(v, 2.0); np.gradient(v, w)
 np.ediff1d(x); np.packbits(b); np.packbits(b, axis=0); np.unpackbits(u); np.unpackbits(u, count=3)
 np.reshape(x, (4, 3)); np.reshape(x, (3, 4)); np.reshape(f, -1); np.reshape(x, -1, copy=True); np.ravel(x); np.ravel(v); np.ravel(f); np.transpose(x)
 np.transpose(v); np.transpose(t, (2, 0, 1)); np.permute_dims(t, (0, 2, 1)); np.matrix_transpose(t); np.swapaxes(t, 0, 1); np.moveaxis(t, 0, -1)
