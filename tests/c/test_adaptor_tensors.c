@@ -6,18 +6,10 @@
 #include "guards/adaptor_dlpack.h"
 #include "guards/adaptor_numpy.h"
 #include "tests/c/dlpack_type.h"
+#include "tests/c/eval_in.h"
 #include <cmocka.h>
 
 static PyObject *globals;
-
-static PyObject *eval(const char *text)
-{
-    PyObject *value = PyRun_String(text, Py_eval_input, globals, globals);
-    if (value == NULL)
-        PyErr_Print();
-    assert_non_null(value);
-    return value;
-}
 
 static int record(PyObject *object, fg_tensor_meta *meta, const char **why)
 {
@@ -31,7 +23,7 @@ static void numpy_metadata_is_that_of_the_array(void **state)
     (void)state;
     fg_tensor_meta meta;
     const char *why = NULL;
-    PyObject *a = eval("np.zeros((3, 5), 'f4').T");
+    PyObject *a = eval_in(globals, "np.zeros((3, 5), 'f4').T");
     assert_int_equal(record(a, &meta, &why), 1);
     assert_ptr_equal(meta.adaptor, fg_numpy_adaptor);
     assert_int_equal(meta.ndim, 2);
@@ -41,13 +33,14 @@ static void numpy_metadata_is_that_of_the_array(void **state)
     assert_int_equal(meta.dtype, NPY_FLOAT);
     assert_int_equal(meta.keys, FG_NUMPY_WRITEABLE | FG_NUMPY_ALIGNED);
     assert_int_equal(fg_numpy_matches(a, &meta), 1);
-    PyObject *others[] = {eval("np.zeros((5, 3), 'f4')"), eval("np.zeros((3, 5), 'f8').T"), eval("np.zeros((3, 6), 'f4').T"), eval("1"),
-                          eval("np.zeros((3, 5), 'f4').T.view(type('S', (np.ndarray,), {}))")};
+    PyObject *others[] = {eval_in(globals, "np.zeros((5, 3), 'f4')"), eval_in(globals, "np.zeros((3, 5), 'f8').T"),
+                          eval_in(globals, "np.zeros((3, 6), 'f4').T"), eval_in(globals, "1"),
+                          eval_in(globals, "np.zeros((3, 5), 'f4').T.view(type('S', (np.ndarray,), {}))")};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         assert_int_equal(fg_numpy_matches(others[i], &meta), 0);
         Py_DECREF(others[i]);
     }
-    PyObject *locked = eval("(lambda a: (a.setflags(write=False), a)[1])(np.zeros((3, 5), 'f4').T)");
+    PyObject *locked = eval_in(globals, "(lambda a: (a.setflags(write=False), a)[1])(np.zeros((3, 5), 'f4').T)");
     assert_int_equal(fg_numpy_matches(locked, &meta), 0);
     Py_DECREF(locked);
     Py_DECREF(a);
@@ -63,12 +56,12 @@ static void numpy_kinds_that_are_not_numbers_are_refused(void **state)
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         fg_tensor_meta meta;
         const char *why = NULL;
-        PyObject *a = eval(refused[i]);
+        PyObject *a = eval_in(globals, refused[i]);
         assert_int_equal(record(a, &meta, &why), 0);
         assert_non_null(why);
         Py_DECREF(a);
     }
-    PyObject *m = eval("np.ma.zeros(3)");
+    PyObject *m = eval_in(globals, "np.ma.zeros(3)");
     assert_null(fg_tensor_adaptor_find(Py_TYPE(m)));
     Py_DECREF(m);
 }
@@ -77,8 +70,8 @@ static void numpy_swapped_bytes_do_not_match_native(void **state)
 {
     (void)state;
     fg_tensor_meta meta;
-    PyObject *a = eval("np.zeros(3, 'f8')"), *b = eval("np.zeros(3, '>f8')"),
-             *c = eval("__import__('pickle').loads(__import__('pickle').dumps(np.zeros(3)))");
+    PyObject *a = eval_in(globals, "np.zeros(3, 'f8')"), *b = eval_in(globals, "np.zeros(3, '>f8')"),
+             *c = eval_in(globals, "__import__('pickle').loads(__import__('pickle').dumps(np.zeros(3)))");
     assert_int_equal(record(a, &meta, NULL), 1);
     assert_int_equal(fg_numpy_matches(b, &meta), 0);
     assert_int_equal(fg_numpy_matches(c, &meta), 1); /* its dtype object may be another one of equal meaning */
@@ -90,13 +83,13 @@ static void numpy_swapped_bytes_do_not_match_native(void **state)
 static void numpy_views_share_a_storage_and_owners_do_not(void **state)
 {
     (void)state;
-    PyObject *pair = eval("(lambda a: (a, a[2:][::2], np.arange(9.0)))(np.arange(9.0))");
+    PyObject *pair = eval_in(globals, "(lambda a: (a, a[2:][::2], np.arange(9.0)))(np.arange(9.0))");
     const void *(*storage)(PyObject *) = fg_numpy_adaptor->storage;
     assert_non_null(storage(PyTuple_GET_ITEM(pair, 0)));
     assert_ptr_equal(storage(PyTuple_GET_ITEM(pair, 0)), storage(PyTuple_GET_ITEM(pair, 1)));
     assert_ptr_not_equal(storage(PyTuple_GET_ITEM(pair, 0)), storage(PyTuple_GET_ITEM(pair, 2)));
     Py_DECREF(pair);
-    pair = eval("(lambda b: (np.frombuffer(b), np.frombuffer(memoryview(b)[8:])))(bytearray(64))");
+    pair = eval_in(globals, "(lambda b: (np.frombuffer(b), np.frombuffer(memoryview(b)[8:])))(bytearray(64))");
     assert_non_null(storage(PyTuple_GET_ITEM(pair, 0)));
     assert_ptr_equal(storage(PyTuple_GET_ITEM(pair, 0)), storage(PyTuple_GET_ITEM(pair, 1)));
     Py_DECREF(pair);
@@ -104,7 +97,7 @@ static void numpy_views_share_a_storage_and_owners_do_not(void **state)
 
 static PyObject *make(PyObject *type, const char *args)
 {
-    PyObject *tuple = eval(args), *t = PyObject_Call(type, tuple, NULL);
+    PyObject *tuple = eval_in(globals, args), *t = PyObject_Call(type, tuple, NULL);
     Py_DECREF(tuple);
     assert_non_null(t);
     return t;
@@ -157,7 +150,7 @@ static void dlpack_refusals_keep_the_pending_exception(void **state)
     assert_non_null(why);
     assert_true(PyErr_ExceptionMatches(PyExc_KeyError));
     PyErr_Clear();
-    PyObject *other = eval("1");
+    PyObject *other = eval_in(globals, "1");
     assert_int_equal(a->read(a, other, &meta, &why), 0);
     Py_DECREF(other);
     Py_DECREF(t);

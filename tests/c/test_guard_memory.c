@@ -6,6 +6,7 @@
 #include "guards/guard_tensor.h"
 #include "runtime/base/alloc.h"
 #include "tests/c/alloc_failing.h"
+#include "tests/c/eval_in.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,15 +15,6 @@
 #include <cmocka.h>
 
 static PyObject *namespace;
-
-static PyObject *value_of(const char *text)
-{
-    PyObject *value = PyRun_String(text, Py_eval_input, namespace, namespace);
-    if (value == NULL)
-        PyErr_Print();
-    assert_non_null(value);
-    return value;
-}
 
 /* A description with every storage of its own: names, keys, weak references, tensor metadata, a long relation, an impure source. */
 static fg_status fill(fg_desc *desc, PyObject *args, int variant)
@@ -115,7 +107,7 @@ fail:
 
 static PyObject *make_args(void)
 {
-    return value_of("({'lr': 1002}, Thing(), np.ones((2, 3)), *[object() for i in range(40)])");
+    return eval_in(namespace, "({'lr': 1002}, Thing(), np.ones((2, 3)), *[object() for i in range(40)])");
 }
 
 static void every_allocation_may_fail(void **state)
@@ -162,7 +154,7 @@ static void death_is_told_once_and_late_listeners_hear_of_it(void **state)
     fg_desc *desc;
     fg_node arg;
     int entry = 1;
-    PyObject *thing = value_of("Thing()");
+    PyObject *thing = eval_in(namespace, "Thing()");
     (void)state;
 
     deaths = 0;
@@ -189,7 +181,7 @@ static void freed_description_hears_nothing(void **state)
     fg_desc *desc;
     fg_node arg;
     int entry = 1;
-    PyObject *thing = value_of("Thing()");
+    PyObject *thing = eval_in(namespace, "Thing()");
     (void)state;
 
     deaths = 0;
@@ -207,7 +199,7 @@ static void pending_exception_survives_an_evaluation(void **state)
     fg_desc *desc;
     fg_program *program;
     fg_node arg, child;
-    PyObject *thing = value_of("Thing()"), *inputs[16], *name = PyUnicode_InternFromString("lr"),
+    PyObject *thing = eval_in(namespace, "Thing()"), *inputs[16], *name = PyUnicode_InternFromString("lr"),
              *none = PyUnicode_InternFromString("missing");
     fg_eval out;
     (void)state;

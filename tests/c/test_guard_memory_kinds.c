@@ -8,6 +8,7 @@
 #include "runtime/cpython/iterators.h"
 #include "tests/c/alloc_failing.h"
 #include "tests/c/dlpack_type.h"
+#include "tests/c/eval_in.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -81,15 +82,6 @@ static const struct {
      "(slice(5, 9), collections.deque((1, 2)), {'lr': 7}.keys(), [1].append)"},
 };
 enum { N_CASES = sizeof cases / sizeof *cases, N_SLOTS = 8, N_ENTRIES = 3 };
-
-static PyObject *value_of(const char *text)
-{
-    PyObject *value = PyRun_String(text, Py_eval_input, namespace, namespace);
-    if (value == NULL)
-        PyErr_Print();
-    assert_non_null(value);
-    return value;
-}
 
 static fg_status ok_or_python(const void *made)
 {
@@ -167,7 +159,7 @@ static void each_allocation_of_each_kind_may_fail(void **state)
     (void)state;
 
     for (int c = 0; c < N_CASES; c++) {
-        PyObject *args = value_of(cases[c].args), *slots[N_SLOTS] = {NULL};
+        PyObject *args = eval_in(namespace, cases[c].args), *slots[N_SLOTS] = {NULL};
         PyObject *text = PyUnicode_FromFormat("framegate-guards 1\n%s", cases[c].text);
         fg_view view;
         fg_desc *desc;

@@ -5,19 +5,11 @@
 #include <stdint.h>
 #include <string.h>
 #include "tracer/infer_meta.h"
+#include "tests/c/eval_in.h"
 #include <cmocka.h>
 
 static PyObject *globals;
 static int has_torch;
-
-static PyObject *eval(const char *text)
-{
-    PyObject *value = PyRun_String(text, Py_eval_input, globals, globals);
-    if (value == NULL)
-        PyErr_Print();
-    assert_non_null(value);
-    return value;
-}
 
 static fg_status standins(PyObject *tuple, PyObject **out)
 {
@@ -40,7 +32,7 @@ static fg_status standins(PyObject *tuple, PyObject **out)
 /* Run callable(*args) for real and on stand-ins. 1 compared equal; 0 the inference said nothing. */
 static int compare(const char *callable_text, const char *args_text)
 {
-    PyObject *callable = eval(callable_text), *args = eval(args_text), *fake[8] = {NULL}, *guess = NULL;
+    PyObject *callable = eval_in(globals, callable_text), *args = eval_in(globals, args_text), *fake[8] = {NULL}, *guess = NULL;
     int unsupported = 0, result = 0;
     PyObject *real = PyObject_Call(callable, args, NULL), *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
@@ -125,7 +117,7 @@ static void what_cannot_be_known_is_not_said(void **state)
     (void)state;
     assert_int_equal(compare("np.add", "(np.zeros((700, 800)), np.zeros((30, 700)).T[:, :1] if 0 else np.zeros((800, 700)).T)"), 0);
     assert_int_equal(compare("np.transpose", "(np.zeros((700, 800)),)"), 0);
-    PyObject *repeat = eval("np.repeat"), *args[2] = {eval("np.zeros(3)"), eval("10**12")}, *out;
+    PyObject *repeat = eval_in(globals, "np.repeat"), *args[2] = {eval_in(globals, "np.zeros(3)"), eval_in(globals, "10**12")}, *out;
     int unsupported = 0;
     assert_int_equal(fg_standin_call(repeat, args, 2, NULL, &out, &unsupported), FG_OK);
     assert_int_equal(unsupported, 1);
@@ -138,21 +130,22 @@ static void what_cannot_be_known_is_not_said(void **state)
 static void inference_is_silent_and_leaves_no_trace(void **state)
 {
     (void)state;
-    Py_DECREF(eval("globals().pop('__warningregistry__', None)"));
+    Py_DECREF(eval_in(globals, "globals().pop('__warningregistry__', None)"));
     PyObject *before =
-        eval("(len(warnings.filters), repr(np.geterr()), np.random.get_state()[2], getattr(warnings, '_filters_version', 0))");
-    PyObject *warn = eval("lambda a: (warnings.warn('never shown', UserWarning), a)[1]"), *a = eval("np.zeros(3)"), *out;
-    PyObject *ignored = eval("warnings.filters.insert(0, ('error', None, UserWarning, None, 0))");
+        eval_in(globals, "(len(warnings.filters), repr(np.geterr()), np.random.get_state()[2], getattr(warnings, '_filters_version', 0))");
+    PyObject *warn = eval_in(globals, "lambda a: (warnings.warn('never shown', UserWarning), a)[1]"), *a = eval_in(globals, "np.zeros(3)"),
+             *out;
+    PyObject *ignored = eval_in(globals, "warnings.filters.insert(0, ('error', None, UserWarning, None, 0))");
     int unsupported = 0;
     assert_int_equal(fg_standin_call(warn, &a, 1, NULL, &out, &unsupported), FG_OK);
     assert_int_equal(unsupported, 0);
     Py_DECREF(out);
     Py_DECREF(ignored);
-    ignored = eval("warnings.filters.pop(0)");
+    ignored = eval_in(globals, "warnings.filters.pop(0)");
     PyObject *after =
-        eval("(len(warnings.filters), repr(np.geterr()), np.random.get_state()[2], getattr(warnings, '_filters_version', 0))");
+        eval_in(globals, "(len(warnings.filters), repr(np.geterr()), np.random.get_state()[2], getattr(warnings, '_filters_version', 0))");
     assert_int_equal(PyObject_RichCompareBool(before, after, Py_EQ), 1);
-    PyObject *shown = eval("[k for k in globals().get('__warningregistry__', {}) if k != 'version']");
+    PyObject *shown = eval_in(globals, "[k for k in globals().get('__warningregistry__', {}) if k != 'version']");
     assert_int_equal(PyObject_Length(shown), 0);
     Py_DECREF(shown);
     Py_DECREF(before);
@@ -191,7 +184,7 @@ static void torch_refusals_of_fakes_are_not_said(void **state)
         skip();
     assert_int_equal(compare("torch.matmul", "(torch.ones(200, 300), torch.ones(200, 300))"), 0);
     assert_int_equal(compare("torch.nonzero", "(torch.ones(200, 300),)"), 0);
-    PyObject *disabled = eval("__import__('logging').getLogger('torch._subclasses.fake_tensor').disabled");
+    PyObject *disabled = eval_in(globals, "__import__('logging').getLogger('torch._subclasses.fake_tensor').disabled");
     assert_ptr_equal(disabled, Py_False);
     Py_DECREF(disabled);
 }
