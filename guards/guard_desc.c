@@ -596,6 +596,20 @@ fg_status fg_desc_expression(fg_desc *desc, const fg_node *nodes, size_t n, cons
     return st;
 }
 
+fg_status fg_desc_own(fg_desc *desc, PyObject *object, fg_node *out)
+{
+    fg_status st = fg_desc_source(desc, FG_ACC_CONST, FG_NODE_NONE, object, 0, out);
+    if (st != FG_OK)
+        return st;
+    fg_hold *hold = &desc->holds[desc->nodes[*out].hold];
+    hold->own = 1;
+    if (hold->weak) {
+        Py_SETREF(hold->ref, Py_NewRef(object));
+        hold->weak = 0;
+    }
+    return FG_OK;
+}
+
 int fg_desc_traverse(const fg_desc *desc, visitproc visit, void *arg)
 {
     for (uint32_t i = 0; i < desc->n_guards; i++) {

@@ -68,6 +68,8 @@ fg_status fg_desc_expression(fg_desc *desc, const fg_node *nodes, size_t n, cons
 int fg_desc_traverse(const fg_desc *desc, visitproc visit, void *arg);
 void fg_desc_clear(fg_desc *desc);
 
+/* A source that is an object made for this entry, which the description keeps alive: one that refers to nothing of the user's. */
+fg_status fg_desc_own(fg_desc *desc, PyObject *object, fg_node *out);
 /* The node's value is an input of the target; gives its position. */
 fg_status fg_desc_output(fg_desc *desc, fg_node node, uint32_t *position);
 uint32_t fg_desc_n_outputs(const fg_desc *desc);

@@ -39,6 +39,7 @@ typedef struct fg_hold {
     PyObject *raw;            /* its address; NULL: unbound */
     FG_OWNED PyObject *label; /* str: how an unbound one was written; NULL otherwise */
     uint8_t weak;
+    uint8_t own; /* made for the entry (fg_desc_own) */
 } fg_hold;
 
 typedef struct fg_node_record {

@@ -138,6 +138,8 @@ PyObject *fg_hold_text(const fg_hold *hold)
     PyObject *object = fg_hold_get(hold);
     if (object == NULL)
         return PyUnicode_FromString("?'dead'");
+    if (hold->own)
+        return PyUnicode_FromFormat("<own %s>", Py_TYPE(object)->tp_name);
     Py_INCREF(object);
     PyObject *text = fg_object_text(object);
     Py_DECREF(object);
@@ -207,6 +209,12 @@ static int add_origin(PyObject *list, const fg_guard_record *guard)
     return bad ? -1 : 0;
 }
 
+/* What was made for the entry is no condition, and nothing that a text could name. Such nodes are the last ones. */
+static int is_own(const fg_desc *desc, fg_node node)
+{
+    return desc->nodes[node].hold >= 0 && desc->holds[desc->nodes[node].hold].own;
+}
+
 static int add_node(PyObject *list, const fg_desc *desc, uint32_t index)
 {
     const fg_node_record *node = &desc->nodes[index];
@@ -269,7 +277,7 @@ PyObject *fg_desc_to_text(const fg_desc *desc)
             goto fail;
     }
     for (uint32_t i = 0; i < desc->n_nodes; i++) {
-        if (add_node(list, desc, i) < 0)
+        if (!is_own(desc, (fg_node)i) && add_node(list, desc, i) < 0)
             goto fail;
     }
     for (uint32_t i = 0; i < desc->n_guards; i++) {
@@ -277,7 +285,7 @@ PyObject *fg_desc_to_text(const fg_desc *desc)
             goto fail;
     }
     for (uint32_t i = 0; i < desc->n_outputs; i++) {
-        if (fg_text_add(list, "output n%d\n", (int)desc->outputs[i]) < 0)
+        if (!is_own(desc, desc->outputs[i]) && fg_text_add(list, "output n%d\n", (int)desc->outputs[i]) < 0)
             goto fail;
     }
     return fg_text_join(list, "");

@@ -295,6 +295,7 @@ fg_flow fg_mutate(fg_trace *t, fg_value *v);
 /* Something was decided by the value being there: if nothing else comes to be known about it, that is a fact of its own. */
 fg_flow fg_rely_on(fg_trace *t, fg_value *v);
 fg_flow fg_guard_const(fg_trace *t, fg_value *v); /* v becomes a constant: value or identity fact */
+fg_flow fg_array_constants(fg_trace *t);          /* numbers among the operands of array operations (trace_array_constants.c) */
 fg_flow fg_finish_guards(fg_trace *t);            /* distinct facts, torch state */
 fg_flow fg_same_object(fg_trace *t, fg_value *a, fg_value *b, int *same, bool *known);
 

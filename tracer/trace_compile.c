@@ -309,6 +309,11 @@ static fg_flow run(fg_trace *t, fg_icode *icode, const fg_resume_point *point, b
     return fg_finish_guards(t);
 }
 
+static fg_status flow_status(fg_flow flow)
+{
+    return flow == FG_FLOW_OK ? FG_OK : flow == FG_FLOW_ERROR ? (PyErr_Occurred() ? FG_ERR_PYTHON : FG_ERR_NOMEM) : FG_ERR_UNSUPPORTED;
+}
+
 static fg_status make_entry(fg_trace *t, const fg_compile_request *request, const fg_resume_point *point, fg_entry **out)
 {
     PyObject *graphs = NULL, *callables = NULL;
@@ -325,6 +330,10 @@ static fg_status make_entry(fg_trace *t, const fg_compile_request *request, cons
     FG_TIME(BACKEND, described - start);
     if (st != FG_OK)
         goto fail;
+    if (!t->opaque) {
+        FG_TRY(flow_status(fg_array_constants(t)));
+        FG_TRY(name_inputs(t, request->code));
+    }
     fg_resume_maker_init(point->table, &maker);
     fg_emit_input input = {.ir = &t->ir, .graphs = callables ? ((PyListObject *)callables)->ob_item : NULL, .maker = &maker};
     FG_TRY(fg_emit_target(&input, &code, &uses_closure));
@@ -392,11 +401,6 @@ static fg_status log_recompile(const fg_compile_request *request)
     Py_XDECREF(wanted);
     Py_XDECREF(result);
     return st;
-}
-
-static fg_status flow_status(fg_flow flow)
-{
-    return flow == FG_FLOW_OK ? FG_OK : flow == FG_FLOW_ERROR ? (PyErr_Occurred() ? FG_ERR_PYTHON : FG_ERR_NOMEM) : FG_ERR_UNSUPPORTED;
 }
 
 static fg_status compile_in(fg_trace *t, fg_compile_request *request, const fg_resume_point *point, fg_icode *icode, fg_entry **out)
