@@ -68,27 +68,34 @@ def entries_loop(compiled, n: int):
     return loop
 
 
-def entries_torch() -> Row:
+def own_function():
+    def h(x):
+        return x + 1
+
+    # A code object of its own: entries of torch.compile are kept by code object.
+    h.__code__ = h.__code__.replace(co_name="h")
+    return h
+
+
+def rounds_of_entries(name: str, loop, function, with_peer: bool) -> Row:
+    """64 entries beside one. The peer, which sweeps the caches in each of its rounds, has a row of its own, or 64 entries would be measured cold."""
+
     def ours():
-        return framegate.compile(lambda x: x + 1, backend=constant_backend, recompile_limit=256)
+        return framegate.compile(function(), backend=constant_backend, recompile_limit=256)
 
-    def theirs():
-        def h(x):
-            return x + 1
+    contenders = {"framegate": (loop(ours(), 64), ())}
+    if not with_peer:
+        contenders["framegate, 1 entry"] = (loop(ours(), 1), ())
+        return interleave(name, contenders, per_call=64)
+    for label, n in (("torch.compile", 64), ("torch.compile, 1 entry", 1)):
+        contenders[label] = (loop(torch.compile(function(), backend=constant_backend, dynamic=False), n), ())
+    return interleave(name + ", beside the peer", contenders, per_call=64)
 
-        # A code object of its own: entries of torch.compile are kept by code object.
-        h.__code__ = h.__code__.replace(co_name="h")
-        return torch.compile(h, backend=constant_backend, dynamic=False)
 
-    many = ours()
+def entries_torch(with_peer: bool = False) -> Row:
+    many = framegate.compile(own_function(), backend=constant_backend, recompile_limit=256)
     must_hit(many, [(torch.ones(i + 1),) for i in range(64)], "64 entries")
-    contenders = {
-        "framegate": (entries_loop(many, 64), ()),
-        "framegate, 1 entry": (entries_loop(ours(), 1), ()),
-        "torch.compile": (entries_loop(theirs(), 64), ()),
-        "torch.compile, 1 entry": (entries_loop(theirs(), 1), ()),
-    }
-    return interleave("one call, round robin over 64 entries that differ in a size", contenders, per_call=64)
+    return rounds_of_entries("one call, round robin over 64 entries that differ in a size", entries_loop, own_function, with_peer)
 
 
 class Settings:
@@ -137,22 +144,12 @@ def mixed_loop(compiled, n: int):
     return loop
 
 
-def entries_mixed() -> Row:
-    def ours():
-        return framegate.compile(copy_of_mixed(), backend=constant_backend, recompile_limit=256)
-
-    def theirs():
-        return torch.compile(copy_of_mixed(), backend=constant_backend, dynamic=False)
-
-    many = ours()
+def entries_mixed(with_peer: bool = False) -> Row:
+    many = framegate.compile(copy_of_mixed(), backend=constant_backend, recompile_limit=256)
     must_hit(many, [tuple(mixed_arguments(i)) for i in range(64)], "64 mixed entries")
-    contenders = {
-        "framegate": (mixed_loop(many, 64), ()),
-        "framegate, 1 entry": (mixed_loop(ours(), 1), ()),
-        "torch.compile": (mixed_loop(theirs(), 64), ()),
-        "torch.compile, 1 entry": (mixed_loop(theirs(), 1), ()),
-    }
-    return interleave("one call, round robin over 64 entries that differ in eight places", contenders, per_call=64)
+    return rounds_of_entries(
+        "one call, round robin over 64 entries that differ in eight places", mixed_loop, copy_of_mixed, with_peer
+    )
 
 
 def operations(n: int):
@@ -218,7 +215,9 @@ ROWS = {
     "torch_call": torch_call,
     "module_100": module_100,
     "entries_torch": entries_torch,
+    "entries_torch_peer": lambda: entries_torch(with_peer=True),
     "entries_mixed": entries_mixed,
+    "entries_mixed_peer": lambda: entries_mixed(with_peer=True),
     "first_100": lambda: first_call("first call: 100 torch operations", operations(100)),
     "first_1000": lambda: first_call("first call: 1000 torch operations", operations(1000)),
     "first_loop": lambda: first_call("first call: a Python loop of 1000 iterations, one tensor", python_loop),
