@@ -2,7 +2,7 @@
  * Model:     a cache points to its current snapshot, which never changes once published: entries in order of addition, and an opaque program
  *            that the owner builds from them. A writer builds a new snapshot and publishes it with one compare-and-swap; a loser starts
  *            again from what the winner published. An entry is a struct of the owner's with fg_cache_entry as its first member.
- * Invariants: snapshot->n <= the limit of the cache; an entry is in one cache at most; `order` is a permutation of 0 … n-1.
+ * Invariants: snapshot->n <= the limit of the cache; an entry is in one cache at most.
  *            A snapshot and each of its entries live while the snapshot is current, or counted by somebody, or inside a section.
  * Threading: two modes, chosen at fg_cache_init. FG_CACHE_LOCKED: every call is under one outer lock (the GIL), which may be given up only
  *            inside the callbacks; counts are plain. FG_CACHE_THREADS: any threads, each with a reader of its own (cache/epoch.h).
@@ -30,7 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FG_CACHE_MAX_ENTRIES 4096 /* indices are 16 bits wide and orders are copied to the stack */
+#define FG_CACHE_MAX_ENTRIES 4096 /* indices are 16 bits wide and what is sorted by recency is on the stack */
 
 typedef enum fg_cache_mode { FG_CACHE_LOCKED, FG_CACHE_THREADS } fg_cache_mode;
 
@@ -51,7 +51,7 @@ typedef struct fg_cache_snapshot {
     uint64_t serial; /* 1, 2, 3 … in order of publication */
     void *program;   /* NULL if the cache builds none */
     const struct fg_cache_ops *ops;
-    uint16_t *order; /* most recently used first when published; LOCKED mode keeps it so while nobody evaluates it */
+    uint64_t *recency; /* per entry, its stamp when published; LOCKED mode brings the chosen one up to date */
     fg_cache_entry *entries[];
 } fg_cache_snapshot;
 
@@ -172,21 +172,10 @@ static inline fg_cache_snapshot *fg_cache_snapshot_peek(fg_cache *cache)
     return fg_load_acquire(&cache->current);
 }
 
-/* LOCKED mode only: bring the winner to the front of the order, unless somebody else is inside an evaluation that may be reading it
- * (count: the cache's, the caller's, and theirs). */
-static inline void fg_cache_order_touch(fg_cache_snapshot *snapshot, uint32_t winner)
+/* LOCKED mode only: after a touch that changed something. One store, where an order of all would have to be moved. */
+static inline void fg_cache_recency_touch(fg_cache_snapshot *snapshot, uint32_t winner)
 {
-    uint16_t *order = snapshot->order;
-    if (__builtin_expect(order[0] == winner, 1) || fg_load_relaxed(&snapshot->count) > 2)
-        return;
-    uint16_t carry = (uint16_t)winner;
-    for (uint32_t i = 0; i < snapshot->n; i++) {
-        uint16_t next = order[i];
-        order[i] = carry;
-        if (next == winner)
-            break;
-        carry = next;
-    }
+    snapshot->recency[winner] = fg_load_relaxed(&snapshot->entries[winner]->stamp);
 }
 
 static inline void fg_cache_snapshot_retain_locked(fg_cache_snapshot *snapshot)

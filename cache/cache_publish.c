@@ -90,11 +90,11 @@ static void snapshot_retire(fg_cache *cache, fg_cache_snapshot *snapshot)
 
 static fg_cache_snapshot *snapshot_new(uint32_t n, const fg_cache_ops *ops)
 {
-    fg_cache_snapshot *snapshot = fg_calloc(1, sizeof *snapshot + n * (sizeof(fg_cache_entry *) + sizeof(uint16_t)));
+    fg_cache_snapshot *snapshot = fg_calloc(1, sizeof *snapshot + n * (sizeof(fg_cache_entry *) + sizeof(uint64_t)));
     if (snapshot != NULL) {
         fg_store_relaxed(&snapshot->count, 1u);
         snapshot->ops = ops;
-        snapshot->order = (uint16_t *)&snapshot->entries[n];
+        snapshot->recency = (uint64_t *)&snapshot->entries[n];
     }
     return snapshot;
 }
@@ -140,11 +140,12 @@ static fg_status build_successor(fg_cache *cache, const plan *p, const fg_cache_
             next->entries[next->n++] = old->entries[i];
     if (added != NULL)
         next->entries[next->n++] = added;
-    for (uint32_t i = 0; i < next->n; i++)
+    for (uint32_t i = 0; i < next->n; i++) {
         fg_cache_entry_take(next->entries[i]);
+        next->recency[i] = fg_load_relaxed(&next->entries[i]->stamp);
+    }
     if (cache->ops->build != NULL)
         FG_TRY(cache->ops->build(cache->owner, next->entries, next->n, old != NULL ? old->program : NULL, &next->program));
-    fg_cache_snapshot_order(next, next->order);
     *out = next;
     return FG_OK;
 fail:
@@ -272,11 +273,6 @@ fg_status fg_cache_verify(fg_cache *cache)
     if (cache->ops->build != NULL && snapshot->program == NULL)
         return FG_BUG("a snapshot has a program");
     for (uint32_t i = 0; i < snapshot->n; i++) {
-        uint32_t seen = 0;
-        for (uint32_t k = 0; k < snapshot->n; k++)
-            seen += snapshot->order[k] == i;
-        if (seen != 1)
-            return FG_BUG("order is a permutation");
         if (fg_load_relaxed(&snapshot->entries[i]->count) == 0)
             return FG_BUG("entries are counted");
         if (fg_cache_snapshot_find(snapshot, snapshot->entries[i]) != (ptrdiff_t)i)

@@ -528,11 +528,11 @@ static void same_inputs(const fg_desc *desc, const fg_view *view, PyObject **inp
 static void entries_eval(entries *e, const subject *s, unsigned first, int only)
 {
     uint64_t usable[N_WORDS] = {0};
-    uint16_t order[MAX_ENTRIES];
+    uint64_t recency[MAX_ENTRIES];
     unsigned want = e->n;
     for (unsigned k = 0; k < e->n; k++) {
         unsigned i = (first + k) % e->n;
-        order[k] = (uint16_t)i;
+        recency[i] = e->n - k;
         if (e->dead[i] || (only && i != first))
             continue;
         usable[i / 64] |= UINT64_C(1) << (i % 64);
@@ -540,7 +540,7 @@ static void entries_eval(entries *e, const subject *s, unsigned first, int only)
             want = i;
     }
     fg_eval out = {0};
-    fg_eval_result answer = fg_program_eval(e->program, &s->view, order, usable, e->inputs, &out);
+    fg_eval_result answer = fg_program_eval(e->program, &s->view, recency, usable, e->inputs, &out);
     require(!PyErr_Occurred(), "an exception is left");
     require(answer == (want < e->n ? FG_EVAL_HIT : FG_EVAL_MISS), "program and check disagree");
     if (answer == FG_EVAL_HIT) {
@@ -591,7 +591,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (unsigned round = 0; round < MAX_ROUNDS; round++) {
         unsigned style = next(&b, 4);
         entries_check(&e, &s, round < 2);
-        /* The same entries alive several times, so that records are made and used; the order goes round, so that each bit is seen. */
+        /* The same entries alive several times, so that records are made and used; the preference goes round, so that each bit is seen. */
         unsigned times = e.n < 3 ? 3 : e.n < 8 ? e.n : 8;
         for (unsigned k = 0; k < times; k++)
             entries_eval(&e, &s, (e.n < 8 ? k : k * 9 + round) % e.n, 0);

@@ -1,7 +1,7 @@
 /* Evaluation of a merged program.
  *
  * The loops of guard_eval_body.h run the pure facts of all entries. When no live entry has impure sources, the most recently used live bit is the
- * winner and its registers are the inputs. Else the live entries are tried in that order: one that has impure sources is evaluated from its
+ * winner and its registers are the inputs. Else the live entries are tried by recency: one that has impure sources is evaluated from its
  * description (guard_walk.c: pure, impure with everything held, pure again), and if it does not match, Python may have changed anything, so the pure
  * facts of the entries still in question are run afresh before the next is tried.
  *
@@ -230,33 +230,24 @@ static int run_pure(const fg_program *program, const fg_view *view, PyObject **r
     return run_wide(program, view, regs, alive);
 }
 
-static inline int bit_of(const uint64_t *words, uint32_t bit)
-{
-    return (int)(words[bit / 64] >> (bit % 64) & 1);
-}
-
 static inline void bit_clear(uint64_t *words, uint32_t bit)
 {
     words[bit / 64] &= ~(UINT64_C(1) << (bit % 64));
 }
 
 /* The preferred live entry, or n_entries. */
-static uint32_t pick(const fg_program *program, const uint64_t *alive, const uint16_t *order)
+static uint32_t pick(const fg_program *program, const uint64_t *alive, const uint64_t *recency)
 {
-    uint32_t words = program->n_words, first = program->n_entries, count = 0;
+    uint32_t best = program->n_entries;
 
-    for (uint32_t w = 0; w < words; w++) {
-        if (alive[w] != 0 && count == 0)
-            first = w * 64 + (uint32_t)__builtin_ctzll(alive[w]);
-        count += (uint32_t)__builtin_popcountll(alive[w]);
+    for (uint32_t w = 0; w < program->n_words; w++) {
+        for (uint64_t word = alive[w]; word != 0; word &= word - 1) {
+            uint32_t index = w * 64 + (uint32_t)__builtin_ctzll(word);
+            if (best == program->n_entries || (recency != NULL && recency[index] > recency[best]))
+                best = index;
+        }
     }
-    if (count <= 1 || order == NULL)
-        return first;
-    for (uint32_t k = 0; k < program->n_entries; k++) {
-        if (order[k] < program->n_entries && bit_of(alive, order[k]))
-            return order[k];
-    }
-    return first;
+    return best;
 }
 
 /* One entry from its description. 1 match (inputs and out are filled, held may be set), 0, -1. */
@@ -286,8 +277,8 @@ static int run_impure(const fg_program *program, uint32_t index, const fg_view *
     return ok;
 }
 
-static fg_eval_result eval_impure(const fg_program *program, const fg_view *view, const uint16_t *order, uint64_t *alive, PyObject **inputs,
-                                  fg_eval *out)
+static fg_eval_result eval_impure(const fg_program *program, const fg_view *view, const uint64_t *recency, uint64_t *alive,
+                                  PyObject **inputs, fg_eval *out)
 {
     uint32_t words = program->n_words;
     uint64_t remaining[words];
@@ -295,7 +286,7 @@ static fg_eval_result eval_impure(const fg_program *program, const fg_view *view
 
     memcpy(remaining, alive, words * sizeof *remaining);
     for (;;) {
-        uint32_t index = pick(program, alive, order);
+        uint32_t index = pick(program, alive, recency);
         if (index >= program->n_entries)
             return FG_EVAL_MISS;
         const fg_entry *entry = &program->entries[index];
@@ -325,7 +316,7 @@ static fg_eval_result eval_impure(const fg_program *program, const fg_view *view
 }
 
 /* Up to 64 entries, none impure. */
-static __attribute__((noinline)) fg_eval_result eval_word(const fg_program *program, const fg_view *view, const uint16_t *order,
+static __attribute__((noinline)) fg_eval_result eval_word(const fg_program *program, const fg_view *view, const uint64_t *recency,
                                                           const uint64_t *usable, PyObject **inputs, fg_eval *out)
 {
     PyObject **regs = inputs + program->max_outputs;
@@ -339,7 +330,7 @@ static __attribute__((noinline)) fg_eval_result eval_word(const fg_program *prog
     if (ok <= 0)
         return ok < 0 ? (PyErr_NoMemory(), FG_EVAL_ERROR) : FG_EVAL_MISS;
     while (alive != 0) {
-        uint32_t index = (alive & (alive - 1)) == 0 ? (uint32_t)__builtin_ctzll(alive) : pick(program, &alive, order);
+        uint32_t index = (alive & (alive - 1)) == 0 ? (uint32_t)__builtin_ctzll(alive) : pick(program, &alive, recency);
         const fg_entry *entry = &program->entries[index];
         if (entry->desc->dead) {
             bit_clear(&alive, index);
@@ -356,7 +347,7 @@ static __attribute__((noinline)) fg_eval_result eval_word(const fg_program *prog
     return FG_EVAL_MISS;
 }
 
-static __attribute__((noinline)) fg_eval_result eval_any(const fg_program *program, const fg_view *view, const uint16_t *order,
+static __attribute__((noinline)) fg_eval_result eval_any(const fg_program *program, const fg_view *view, const uint64_t *recency,
                                                          const uint64_t *usable, PyObject **inputs, fg_eval *out)
 {
     uint32_t words = program->n_words;
@@ -372,16 +363,16 @@ static __attribute__((noinline)) fg_eval_result eval_any(const fg_program *progr
     int ok = run_pure(program, view, regs, alive);
     if (ok <= 0)
         return ok < 0 ? (PyErr_NoMemory(), FG_EVAL_ERROR) : FG_EVAL_MISS;
-    return eval_impure(program, view, order, alive, inputs, out);
+    return eval_impure(program, view, recency, alive, inputs, out);
 }
 
-fg_eval_result fg_program_eval(const fg_program *program, const fg_view *view, const uint16_t *order, const uint64_t *usable,
+fg_eval_result fg_program_eval(const fg_program *program, const fg_view *view, const uint64_t *recency, const uint64_t *usable,
                                PyObject **inputs, fg_eval *out)
 {
     if (program->way == FG_WAY_WORD)
-        return eval_word(program, view, order, usable, inputs, out);
+        return eval_word(program, view, recency, usable, inputs, out);
     if (program->way == FG_WAY_ANY)
-        return eval_any(program, view, order, usable, inputs, out);
+        return eval_any(program, view, recency, usable, inputs, out);
 
     /* One entry, the usual case: its registers are the inputs. */
     if (program->entries[0].desc->dead || (usable != NULL && !(usable[0] & 1)))

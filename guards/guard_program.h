@@ -34,9 +34,9 @@ typedef struct fg_eval {
     uint32_t n_held;
 } fg_eval;
 
-/* order[k] is the entry index to prefer at rank k (most recently used first), or NULL for index order. usable: words of bits of entries that may
+/* Of several entries that hold, the one with the highest recency wins, among equals the first; NULL: the first. usable: words of bits of entries that may
  * win (NULL: all). inputs has room for fg_program_max_inputs() objects. */
-fg_eval_result fg_program_eval(const fg_program *program, const fg_view *view, const uint16_t *order, const uint64_t *usable,
+fg_eval_result fg_program_eval(const fg_program *program, const fg_view *view, const uint64_t *recency, const uint64_t *usable,
                                PyObject **inputs, fg_eval *out);
 void fg_eval_release(fg_eval *eval);
 

@@ -493,15 +493,18 @@ static void program_dealloc(PyObject *self)
 static const char *const result_names[] = {[FG_EVAL_MISS] = "miss", [FG_EVAL_HIT] = "hit", [FG_EVAL_BUSY] = "busy"};
 
 /* order: sequence of indices; usable: int of bits; None for either. */
-static int parse_preferences(const fg_program *program, PyObject *order, PyObject *usable, uint16_t *ranks, uint64_t *words)
+static int parse_preferences(const fg_program *program, PyObject *order, PyObject *usable, uint64_t *recency, uint64_t *words)
 {
     if (order != Py_None) {
         PyObject *fast = PySequence_Fast(order, "order must be a sequence");
         if (fast == NULL)
             return -1;
         Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
-        for (uint32_t i = 0; i < program->n_entries; i++)
-            ranks[i] = i < (size_t)n ? (uint16_t)PyLong_AsLong(PySequence_Fast_GET_ITEM(fast, i)) : UINT16_MAX;
+        for (Py_ssize_t k = 0; k < n && !PyErr_Occurred(); k++) { /* the first one listed is preferred */
+            long i = PyLong_AsLong(PySequence_Fast_GET_ITEM(fast, k));
+            if (i >= 0 && (unsigned long)i < program->n_entries)
+                recency[i] = (uint64_t)(n - k);
+        }
         Py_DECREF(fast);
         if (PyErr_Occurred())
             return -1;
@@ -527,7 +530,7 @@ static int parse_preferences(const fg_program *program, PyObject *order, PyObjec
 typedef struct call {
     fg_view view;
     PyObject **slots, **inputs;
-    uint16_t *ranks;
+    uint64_t *recency;
     uint64_t *words;
     PyObject *order, *usable;
 } call;
@@ -536,7 +539,7 @@ static void call_fini(call *c)
 {
     fg_free(c->slots);
     fg_free(c->inputs);
-    fg_free(c->ranks);
+    fg_free(c->recency);
     fg_free(c->words);
 }
 
@@ -547,14 +550,14 @@ static int call_init(call *c, const fg_program *program, PyObject *args, PyObjec
     if (parse_view(args, kwargs, "O!|OOOOOO", keywords, &c->view, &c->order, &c->usable) < 0 || view_unbind(&c->view, &c->slots) < 0)
         return -1;
     c->inputs = fg_malloc((fg_program_max_inputs(program) + 1) * sizeof *c->inputs);
-    c->ranks = fg_malloc((program->n_entries + 1) * sizeof *c->ranks);
+    c->recency = fg_calloc(program->n_entries + 1, sizeof *c->recency);
     c->words = fg_calloc(program->n_words + 1, sizeof *c->words);
-    if (c->inputs == NULL || c->ranks == NULL || c->words == NULL) {
+    if (c->inputs == NULL || c->recency == NULL || c->words == NULL) {
         call_fini(c);
         PyErr_NoMemory();
         return -1;
     }
-    if (parse_preferences(program, c->order, c->usable, c->ranks, c->words) < 0) {
+    if (parse_preferences(program, c->order, c->usable, c->recency, c->words) < 0) {
         call_fini(c);
         return -1;
     }
@@ -571,7 +574,7 @@ static PyObject *program_eval(PyObject *self, PyObject *args, PyObject *kwargs)
     if (call_init(&c, program, args, kwargs) < 0)
         return NULL;
     fg_eval_result answer =
-        fg_program_eval(program, &c.view, c.order != Py_None ? c.ranks : NULL, c.usable != Py_None ? c.words : NULL, c.inputs, &eval);
+        fg_program_eval(program, &c.view, c.order != Py_None ? c.recency : NULL, c.usable != Py_None ? c.words : NULL, c.inputs, &eval);
     if (answer == FG_EVAL_HIT) {
         PyObject *inputs = PyTuple_New(eval.n_inputs);
         for (uint32_t i = 0; inputs != NULL && i < eval.n_inputs; i++)
@@ -632,7 +635,7 @@ static PyObject *program_time(PyObject *self, PyObject *args, PyObject *kwargs)
         timespec_get(&start, TIME_UTC);
         for (int i = 0; i < TIMES; i++) {
             fg_eval eval;
-            fg_eval_result answer = fg_program_eval(program, &c.view, c.order != Py_None ? c.ranks : NULL,
+            fg_eval_result answer = fg_program_eval(program, &c.view, c.order != Py_None ? c.recency : NULL,
                                                     c.usable != Py_None ? c.words : NULL, c.inputs, &eval);
             if (answer == FG_EVAL_HIT)
                 fg_eval_release(&eval);

@@ -10,6 +10,7 @@
 #include "tracer/trace.h"
 
 #include "guards/adaptor_numpy.h"
+#include <numpy/ufuncobject.h>
 #include <opcode.h>
 #include <string.h>
 
@@ -76,23 +77,20 @@ static PyObject *ufunc_of(const fg_ir *ir, const fg_step *s, int32_t n_args)
     return callee != NULL && strcmp(Py_TYPE(callee)->tp_name, "numpy.ufunc") == 0 ? callee : NULL;
 }
 
-/* Whether the ufunc has a loop from operands of this dtype alone; *out: the dtype that it gives, or UNKNOWN. -1: error. */
-static int ufunc_loop(PyObject *ufunc, int n_in, int dtype, int *out)
+/* Whether the ufunc has a loop from operands of this dtype alone; *out: the dtype that it gives, or UNKNOWN. */
+static bool has_loop(PyObject *callable, int n_in, int dtype, int *out)
 {
-    PyObject *types = PyObject_GetAttrString(ufunc, "types");
-    char from = fg_numpy_descrs[dtype]->type;
-    int found = types == NULL ? -1 : 0;
-    for (Py_ssize_t i = 0; found == 0 && PyList_CheckExact(types) && i < PyList_GET_SIZE(types); i++) {
-        const char *loop = PyUnicode_AsUTF8(PyList_GET_ITEM(types, i));
-        if (loop == NULL) {
-            found = -1;
-        } else if (strlen(loop) == (size_t)n_in + 3 && loop[0] == from && loop[n_in - 1] == from && loop[n_in] == '-') {
-            found = 1;
-            *out = loop[n_in + 2] == from ? dtype : UNKNOWN;
+    const PyUFuncObject *ufunc = (const PyUFuncObject *)callable;
+    if (ufunc->nin != n_in || ufunc->nout != 1)
+        return false;
+    for (int i = 0; i < ufunc->ntypes; i++) {
+        const char *loop = &ufunc->types[(ptrdiff_t)i * (n_in + 1)];
+        if (loop[0] == dtype && loop[n_in - 1] == dtype) {
+            *out = loop[n_in] == dtype ? dtype : UNKNOWN;
+            return true;
         }
     }
-    Py_XDECREF(types);
-    return found;
+    return false;
 }
 
 /* --- constants */
@@ -226,14 +224,11 @@ static fg_flow visit(fg_numbers *c, fg_step *s)
     } else if (s->op == FG_STEP_COMPARE && dtypes[s->args[0]] != UNKNOWN) {
         FG_DO(match_pair(c, &s->args[0], &s->args[1], &both));
     } else if ((ufunc = ufunc_of(&c->t->ir, s, 1)) != NULL) {
-        if (dtypes[s->args[1]] != UNKNOWN && ufunc_loop(ufunc, 1, dtypes[s->args[1]], &result) < 0)
-            return FG_FLOW_ERROR;
+        if (dtypes[s->args[1]] != UNKNOWN)
+            (void)has_loop(ufunc, 1, dtypes[s->args[1]], &result);
     } else if ((ufunc = ufunc_of(&c->t->ir, s, 2)) != NULL) {
         int of = dtypes[s->args[1]] != UNKNOWN ? dtypes[s->args[1]] : dtypes[s->args[2]];
-        int found = of == UNKNOWN ? 0 : ufunc_loop(ufunc, 2, of, &result);
-        if (found < 0)
-            return FG_FLOW_ERROR;
-        if (found)
+        if (of != UNKNOWN && has_loop(ufunc, 2, of, &result))
             FG_DO(match_pair(c, &s->args[1], &s->args[2], &both));
         if (both == UNKNOWN)
             result = UNKNOWN;

@@ -444,7 +444,7 @@ fg_status fg_site_find(fg_site *site, const fg_view *view, fg_entry **out)
         st = FG_ERR_NOMEM;
         goto fail;
     }
-    fg_eval_result what = fg_program_eval(snapshot->program, view, snapshot->order, usable, inputs + 1, &eval);
+    fg_eval_result what = fg_program_eval(snapshot->program, view, snapshot->recency, usable, inputs + 1, &eval);
     if (what == FG_EVAL_HIT) {
         fg_entry *entry = (fg_entry *)snapshot->entries[eval.winner];
         fg_entry_take(entry);

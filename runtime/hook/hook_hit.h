@@ -48,7 +48,7 @@ static inline __attribute__((always_inline)) fg_hit fg_hit_evaluate(fg_site_owne
                                                                     PyObject **result)
 {
     fg_eval eval = {0};
-    fg_eval_result what = fg_program_eval(snapshot->program, view, snapshot->n > 1 ? snapshot->order : NULL, usable, inputs, &eval);
+    fg_eval_result what = fg_program_eval(snapshot->program, view, snapshot->recency, usable, inputs, &eval);
     if (FG_UNLIKELY(what != FG_EVAL_HIT)) {
         if (what == FG_EVAL_BUSY)
             FG_COUNT(BUSY, 1);
@@ -68,7 +68,7 @@ static inline __attribute__((always_inline)) fg_hit fg_hit_evaluate(fg_site_owne
         return made;
     }
     if (FG_UNLIKELY(fg_cache_touch(&owner->site->cache, &entry->link)))
-        fg_cache_order_touch(snapshot, eval.winner);
+        fg_cache_recency_touch(snapshot, eval.winner);
     entry->hits++;
     /* The target may be replaced in the owner's table while it runs. */
     Py_INCREF(target);

@@ -130,22 +130,25 @@ uint32_t fg_program_max_inputs(const fg_program *program)
         most = program->descs[i]->n_outputs > most ? program->descs[i]->n_outputs : most;
     return most;
 }
-fg_eval_result fg_program_eval(const fg_program *program, const fg_view *view, const uint16_t *order, const uint64_t *usable,
+fg_eval_result fg_program_eval(const fg_program *program, const fg_view *view, const uint64_t *recency, const uint64_t *usable,
                                PyObject **inputs, fg_eval *out)
 {
     evaluations_pending += PyErr_Occurred() != NULL;
     if (fake_busy)
         return FG_EVAL_BUSY;
-    for (size_t k = 0; k < program->n; k++) {
-        size_t i = order == NULL ? k : order[k];
+    size_t best = program->n;
+    for (size_t i = 0; i < program->n; i++) {
         if ((usable != NULL && !((usable[i / 64] >> (i % 64)) & 1)) || program->descs[i]->lies || !accepts(program->descs[i], view))
             continue;
-        for (uint32_t o = 0; o < program->descs[i]->n_outputs; o++)
-            inputs[o] = view->slots[o];
-        *out = (fg_eval){(uint32_t)i, program->descs[i]->n_outputs, NULL, 0};
-        return FG_EVAL_HIT;
+        if (best == program->n || (recency != NULL && recency[i] > recency[best]))
+            best = i;
     }
-    return FG_EVAL_MISS;
+    if (best == program->n)
+        return FG_EVAL_MISS;
+    for (uint32_t o = 0; o < program->descs[best]->n_outputs; o++)
+        inputs[o] = view->slots[o];
+    *out = (fg_eval){(uint32_t)best, program->descs[best]->n_outputs, NULL, 0};
+    return FG_EVAL_HIT;
 }
 void fg_eval_release(fg_eval *eval)
 {
