@@ -191,14 +191,15 @@ fail:
 }
 
 /* A step stands at the line that the user wrote it on: warnings name it. For a function inlined from another file that is the line of the call, and what may
- * warn runs in a frame of its own. */
+ * warn runs in a frame of its own, as in a frame below those that a step has for itself. */
 static fg_status place(fg_emit_state *e, int32_t step)
 {
     const fg_ir *ir = e->ir;
     int32_t at = ir->steps[step].site;
     if (at < 0)
         return FG_OK;
-    while (ir->sites[at].parent >= 0 && (ir->sites[at].hidden || ir->sites[at].code->co_filename != ir->root->code->co_filename))
+    while (ir->sites[at].parent >= 0 &&
+           (ir->sites[at].hidden || ir->steps[step].n_frames > 0 || ir->sites[at].code->co_filename != ir->root->code->co_filename))
         at = ir->sites[at].parent;
     e->where = ir->sites[at].instr;
     return fg_emit_handler_of(e, step, &e->handler);
@@ -240,15 +241,16 @@ static fg_status emit_foreign(fg_emit_state *e, int32_t at, bool is_steady)
     if (step == NULL)
         return FG_ERR_PYTHON;
     FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, step));
-    if (s->globals != FG_REG_NONE)
-        FG_TRY(fg_emit_load(e, s->globals));
-    else
-        FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, Py_None));
+    for (int32_t i = 0; i < s->n_frames; i++)
+        if (s->frames[i].globals != FG_REG_NONE)
+            FG_TRY(fg_emit_load(e, s->frames[i].globals));
+        else
+            FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, Py_None));
     if (s->context >= 0)
         FG_TRY(fg_emit_load(e, e->ir->contexts[s->context].type));
     FG_TRY(load_all(e, s->args, s->n_args));
     FG_TRY(place(e, at));
-    const int32_t n = s->n_args + 1 + (s->context >= 0);
+    const int32_t n = s->n_args + s->n_frames + (s->context >= 0);
     if (is_steady) {
         FG_TRY(fg_emit_op(e, FG_OP_BUILD_TUPLE, n, NULL));
         FG_TRY(fg_emit_op(e, FG_OP_BINARY_SUBSCR, 0, NULL));
@@ -330,7 +332,8 @@ fg_status fg_emit_steps(fg_emit_state *e)
             FG_TRY(store_result(e, s->result + k));
         e->handler = -1;
         FG_TRY(free_used(e, s->args, s->n_args, i));
-        FG_TRY(free_used(e, &s->globals, 1, i));
+        for (int32_t k = 0; k < s->n_frames; k++)
+            FG_TRY(free_used(e, &s->frames[k].globals, 1, i));
         if (e->ir->n_catches > 0)
             FG_TRY(free_caught(e, i, i));
     }

@@ -93,8 +93,8 @@ fg_status fg_emit_plan(fg_emit_state *e)
         e->is_dead[i] = !needed;
         for (int32_t k = 0; needed && k < s->n_args; k++)
             use(e, s->args[k], i);
-        if (needed)
-            use(e, s->globals, i);
+        for (int32_t k = 0; needed && k < s->n_frames; k++)
+            use(e, s->frames[k].globals, i);
         if (needed && s->caught >= 0)
             use_catch(e, &ir->catches[s->caught], i);
         for (int32_t k = 0; needed && s->restore >= 0 && k < ir->restores[s->restore].n; k++)

@@ -3,21 +3,27 @@
 #include "codegen/traceback.h"
 #include "runtime/cpython/operators.h"
 #include "runtime/cpython/stand_in.h"
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct foreign {
     PyObject_HEAD vectorcallfunc vectorcall;
     uint8_t op;
-    int32_t arg, n_args, offset;
+    int32_t arg, n_args, n_frames;
     PyObject *name, *kwnames; /* may be NULL */
-    PyCodeObject *code;
+    struct place {
+        PyCodeObject *code;
+        int32_t offset;
+    } * frames;                            /* outermost first */
     PyObject *handled_args, *handled_rows; /* of the exception that is being handled, NULL: none; its traceback (fg_traceback_part) */
 } foreign;
 
 typedef struct run {
     const foreign *step;
-    PyObject *globals; /* or None */
+    PyObject *const *globals; /* per frame: a dict, or None for those of the root */
     PyObject *const *args;
+    PyObject *root;
+    int32_t entered;
 } run;
 
 static PyObject *unary(int32_t cop, PyObject *o)
@@ -75,7 +81,13 @@ bool fg_is_foreign_kind(fg_step_op op)
 static PyObject *step_in_frame(const void *context)
 {
     const run *r = context;
-    return r->globals == Py_None ? step_run(r) : fg_stand_in(r->step->code, r->globals, r->step->offset, step_run, r);
+    if (r->entered == r->step->n_frames)
+        return step_run(r);
+    const struct place *at = &r->step->frames[r->entered];
+    PyObject *globals = r->globals[r->entered] == Py_None ? r->root : r->globals[r->entered];
+    run inner = *r;
+    inner.entered++;
+    return fg_stand_in(at->code, globals, at->offset, step_in_frame, &inner);
 }
 
 static PyObject *step_while_handling(const run *r, PyObject *type)
@@ -93,13 +105,17 @@ static PyObject *step_while_handling(const run *r, PyObject *type)
 
 static PyObject *step_do(const foreign *s, PyObject *const *args, Py_ssize_t n)
 {
-    const int n_lead = s->handled_args != NULL ? 2 : 1;
-    if (n != s->n_args + n_lead || !(args[0] == Py_None || PyDict_CheckExact(args[0]))) {
+    const int n_lead = s->n_frames + (s->handled_args != NULL);
+    PyObject *root = PyEval_GetGlobals();
+    bool is_sound = n == s->n_args + n_lead && root != NULL;
+    for (int i = 0; is_sound && i < s->n_frames; i++)
+        is_sound = args[i] == Py_None || PyDict_CheckExact(args[i]);
+    if (!is_sound) {
         PyErr_SetString(PyExc_SystemError, "framegate: operands of a step");
         return NULL;
     }
-    const run r = {s, args[0], args + n_lead};
-    return n_lead == 2 ? step_while_handling(&r, args[1]) : step_in_frame(&r);
+    const run r = {s, args, args + n_lead, root, 0};
+    return n_lead > s->n_frames ? step_while_handling(&r, args[s->n_frames]) : step_in_frame(&r);
 }
 
 static PyObject *step_call(PyObject *self, PyObject *const *args, size_t n, PyObject *kwnames)
@@ -120,7 +136,9 @@ static void step_dealloc(PyObject *self)
     foreign *s = (foreign *)self;
     Py_XDECREF(s->name);
     Py_XDECREF(s->kwnames);
-    Py_XDECREF(s->code);
+    for (int32_t i = 0; i < s->n_frames; i++)
+        Py_DECREF(s->frames[i].code);
+    PyMem_Free(s->frames);
     Py_XDECREF(s->handled_args);
     Py_XDECREF(s->handled_rows);
     PyObject_Free(self);
@@ -140,9 +158,6 @@ static PyTypeObject step_type = {
 
 PyObject *fg_foreign_step(const fg_ir *ir, const fg_step *step)
 {
-    int32_t at = step->site;
-    while (ir->sites[at].hidden && ir->sites[at].parent >= 0)
-        at = ir->sites[at].parent;
     if (PyType_Ready(&step_type) < 0)
         return NULL;
     foreign *made = PyObject_New(foreign, &step_type);
@@ -152,11 +167,17 @@ PyObject *fg_foreign_step(const fg_ir *ir, const fg_step *step)
     made->op = step->op;
     made->arg = step->arg;
     made->n_args = step->n_args;
-    made->offset = ir->sites[at].instr->offset;
     made->name = Py_XNewRef(step->name);
     made->kwnames = step->kwnames != NULL && PyTuple_GET_SIZE(step->kwnames) > 0 ? Py_NewRef(step->kwnames) : NULL;
-    made->code = (PyCodeObject *)Py_NewRef((PyObject *)ir->sites[at].code);
     made->handled_args = made->handled_rows = NULL;
+    made->n_frames = 0;
+    if ((made->frames = PyMem_New(struct place, step->n_frames + 1)) == NULL) {
+        Py_DECREF(made);
+        return PyErr_NoMemory();
+    }
+    for (int32_t i = 0; i < step->n_frames; i++)
+        made->frames[made->n_frames++] =
+            (struct place){(PyCodeObject *)Py_NewRef((PyObject *)step->frames[i].code), step->frames[i].offset};
     if (step->context >= 0) {
         const fg_ir_context *c = &ir->contexts[step->context];
         made->handled_args = Py_NewRef(c->args);

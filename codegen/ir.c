@@ -65,8 +65,7 @@ fg_step *fg_ir_step_add(fg_ir *ir, fg_step_op op, const fg_reg *args, int32_t n_
                       .site = -1,
                       .caught = -1,
                       .context = -1,
-                      .restore = -1,
-                      .globals = FG_REG_NONE};
+                      .restore = -1};
     return step;
 }
 

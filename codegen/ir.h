@@ -59,14 +59,21 @@ typedef struct fg_step {
     fg_reg result; /* first of n_results; FG_REG_NONE */
     int32_t n_results;
     int32_t site;
-    int32_t caught;  /* index of the fg_ir_catch that takes what it raises, -1 */
-    int32_t context; /* index of the fg_ir_context of what it raises, -1 */
-    int32_t restore; /* index of the fg_ir_restore that is done before what it raises goes on, -1 */
-    fg_reg
-        globals; /* of the function that it stands in, where a warning would name another file than the root's (foreign_step.h); FG_REG_NONE */
+    int32_t caught;                   /* index of the fg_ir_catch that takes what it raises, -1 */
+    int32_t context;                  /* index of the fg_ir_context of what it raises, -1 */
+    int32_t restore;                  /* index of the fg_ir_restore that is done before what it raises goes on, -1 */
+    const struct fg_ir_frame *frames; /* frames that are pushed around it, outermost first (foreign_step.h) */
+    int32_t n_frames;
     const void *row; /* fg_op_row of a graph step */
     const fg_ambient *ambient;
 } fg_step;
+
+/* A frame of an inlined function, for a step that may look at it. */
+typedef struct fg_ir_frame {
+    PyCodeObject *code;
+    int32_t offset; /* of the instruction that it stands at */
+    fg_reg globals; /* FG_REG_NONE: those of the root's function */
+} fg_ir_frame;
 
 /* The exception that is being handled where a step stands, for the __context__ of what the step raises; at run time there is none. */
 typedef struct fg_ir_context {

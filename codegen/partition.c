@@ -173,7 +173,6 @@ static fg_status flush(fg_schedule *s)
                           .caught = -1,
                           .context = -1,
                           .restore = ir->steps[s->group[0]].restore,
-                          .globals = FG_REG_NONE,
                           .ambient = ir->steps[s->group[0]].ambient,
                           .flags = (uint8_t)(FG_SF_EFFECT | FG_SF_RAISES | covered),
                           .arg = s->n_calls++,

@@ -159,6 +159,13 @@ static PyObject *apply_break(fg_segment *self, fg_frame *frame, PyObject *result
     return pair;
 }
 
+static _Thread_local fg_hidden_frame *host; /* of the innermost segment that runs on this thread */
+
+fg_hidden_frame *fg_resume_host(void)
+{
+    return host;
+}
+
 /* ~segment: an operator, so that the interpreter does not look for signals behind it (emit_host.c, rule 5). */
 static PyObject *segment_invert(PyObject *object)
 {
@@ -177,11 +184,16 @@ static PyObject *segment_invert(PyObject *object)
     for (int32_t i = 0; i < self->depth; i++)
         slots[self->n_slots + i] = fast[self->host_slots + i];
     PyFunctionObject *f = (PyFunctionObject *)func;
+    fg_hidden_frame hidden, *const outer = host;
     fg_view view = {slots, n, f->func_closure, f->func_globals, f->func_builtins, func, NULL, 0};
     Py_INCREF(self);
+    fg_frame_hide(&hidden, frame);
+    host = &hidden;
     fg_thread_levels_add(FG_EVALUATOR_LEVELS); /* the C stack was measured above */
     fg_outcome outcome = fg_site_dispatch(&self->owner, &view, &result);
     fg_thread_levels_add(-FG_EVALUATOR_LEVELS);
+    host = outer;
+    fg_frame_show(&hidden);
     if (slots != few)
         fg_free(slots);
     if (outcome == FG_OUTCOME_ERROR && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {

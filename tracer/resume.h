@@ -11,6 +11,7 @@
 #define FG_TRACER_RESUME_H
 
 #include "codegen/emit.h"
+#include "runtime/cpython/frame.h"
 #include "runtime/hook/hook_site.h"
 #include <stdbool.h>
 
@@ -29,6 +30,9 @@ fg_status fg_resume_root(fg_site *site, fg_resume_point **out);
 void fg_resume_maker_init(fg_resume_table *table, fg_resume_maker *maker);
 /* Note that this instruction broke a trace; later hosts have a stub behind it. */
 fg_status fg_resume_note_break(fg_resume_table *table, int32_t pc);
+
+/* While a segment's target runs, the host's frame is hidden: the target's stands for it. Asked by the compile callback of a segment. */
+fg_hidden_frame *fg_resume_host(void);
 
 fg_status fg_resume_types_init(void);
 

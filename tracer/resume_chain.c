@@ -132,7 +132,10 @@ PyObject *fg_chain_run(fg_resume_table *table, int32_t pc, PyFunctionObject *fun
         PyTuple_SET_ITEM(stack, i, Py_NewRef(Py_None));
         Py_DECREF(moved);
     }
+    fg_hidden_frame hidden;
+    fg_frame_hide(&hidden, frame);
     result = PyObject_Vectorcall(target, &values, 1, NULL);
+    fg_frame_show(&hidden);
 done:
     if (result == NULL && !PyErr_Occurred())
         PyErr_NoMemory();

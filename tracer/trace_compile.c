@@ -456,7 +456,7 @@ fail:
     return st;
 }
 
-fg_status fg_trace_compile(fg_compile_request *request, fg_entry **out)
+static fg_status compile(fg_compile_request *request, fg_entry **out)
 {
     fg_trace t = {.view = request->view, .budget = TRACE_BUDGET};
     fg_resume_point *point = request->user;
@@ -505,5 +505,17 @@ fail:
     PyErr_Restore(type, value, tb);
     fg_free(t.log);
     fg_arena_fini(&t.arena);
+    return st;
+}
+
+fg_status fg_trace_compile(fg_compile_request *request, fg_entry **out)
+{
+    const fg_resume_point *point = request->user;
+    fg_hidden_frame *host = point != NULL && point->pc >= 0 ? fg_resume_host() : NULL;
+    if (host != NULL) /* whoever is asked while it compiles sees the user's frame */
+        fg_frame_show(host);
+    fg_status st = compile(request, out);
+    if (host != NULL)
+        fg_frame_hide(host, host->frame);
     return st;
 }

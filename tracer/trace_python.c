@@ -42,7 +42,11 @@ fg_status fg_py_names_init(void)
     fg_names.numpy_ndarray = numpy_type(numpy, "ndarray");
     fg_names.numpy_ufunc = numpy_type(numpy, "ufunc");
     fg_names.numpy_bool = numpy_type(numpy, "bool_");
-    if (fg_names.numpy_generic && fg_names.numpy_dtype && fg_names.numpy_ndarray && fg_names.numpy_ufunc && fg_names.numpy_bool)
+    PyObject *dot = PyObject_GetAttrString(numpy, "dot"); /* of a type of its own since NumPy 1.25; a function before */
+    fg_names.numpy_dispatcher = dot != NULL ? (PyTypeObject *)Py_NewRef(Py_TYPE(dot)) : NULL;
+    Py_XDECREF(dot);
+    if (fg_names.numpy_dispatcher && fg_names.numpy_generic && fg_names.numpy_dtype && fg_names.numpy_ndarray && fg_names.numpy_ufunc &&
+        fg_names.numpy_bool)
         st = FG_OK;
 fail:
     Py_XDECREF(numpy);
@@ -183,6 +187,22 @@ PyObject *fg_py_callable_name(PyObject *callable)
         PyErr_Clear();
     }
     return PyUnicode_FromString(PyType_Check(callable) ? ((PyTypeObject *)callable)->tp_name : Py_TYPE(callable)->tp_name);
+}
+
+bool fg_py_is_c_code(PyObject *callable)
+{
+    PyTypeObject *type = Py_TYPE(callable);
+    if (PyType_Check(callable))
+        return !(((PyTypeObject *)callable)->tp_flags & Py_TPFLAGS_HEAPTYPE);
+    if (PyCFunction_Check(callable) || type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type || type == fg_names.numpy_ufunc)
+        return true;
+    if (type != fg_names.numpy_dispatcher)
+        return false;
+    PyObject *inner = PyObject_GetAttr(callable, fg_names.s_implementation);
+    const bool is_c = inner != NULL && PyCFunction_Check(inner);
+    Py_XDECREF(inner);
+    PyErr_Clear();
+    return is_c;
 }
 
 bool fg_py_has_side_effects(PyObject *callable)

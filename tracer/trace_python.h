@@ -12,12 +12,14 @@ typedef struct fg_py_names {
 #include "tracer/trace_names.def"
 #undef FG_NAME
     PyObject *object_setattr, *object_getattribute, *object_new, *object_init, *object_class;
-    PyTypeObject *numpy_generic, *numpy_dtype, *numpy_ndarray, *numpy_ufunc, *numpy_bool;
+    PyTypeObject *numpy_generic, *numpy_dtype, *numpy_ndarray, *numpy_ufunc, *numpy_bool, *numpy_dispatcher;
 } fg_py_names;
 extern fg_py_names fg_names;
 fg_status fg_py_names_init(void);
 
-bool fg_py_is_numpy_scalar(PyTypeObject *type);     /* numpy.generic of a numeric kind: immutable */
+bool fg_py_is_numpy_scalar(PyTypeObject *type); /* numpy.generic of a numeric kind: immutable */
+/* What is called is C code: no frame of Python code is between it and its caller. */
+bool fg_py_is_c_code(PyObject *callable);
 bool fg_py_is_library_constant(PyTypeObject *type); /* numpy dtype, ufunc, torch dtype/device/layout: immutable C objects */
 bool fg_py_is_torch_type(PyTypeObject *type);
 /* The rule that the package or the user gave for a callable, borrowed; NULL: none. Never raises. */

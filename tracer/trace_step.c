@@ -48,26 +48,62 @@ static bool is_harmless(fg_step_op op, int flags)
     }
 }
 
-/* The globals of the function that the user wrote the step in, where it was inlined from another file and the step may warn: a warning names both. */
-static fg_flow foreign_globals(fg_trace *t, fg_step_op op, int flags, fg_reg *reg)
+/* C code that warns means the function that it was called from. What else can be called may be Python code, which may mean a caller of that one. */
+static bool is_c_code(const fg_trace *t, fg_step_op op, PyObject *name, fg_reg first)
 {
-    *reg = FG_REG_NONE;
+    const fg_ir_reg *reg = &t->ir.regs[first];
+    PyObject *callee = reg->object;
+    if (op == FG_STEP_CALL_METHOD) {
+        bool torch = reg->is_tensor == FG_TORCH_RESULT || (callee != NULL && fg_py_is_torch_type(Py_TYPE(callee)));
+        callee = torch ? _PyType_Lookup(fg_py_torch_tensor_type(), name) : NULL;
+        return callee == NULL || !PyFunction_Check(callee);
+    }
+    if (op != FG_STEP_CALL)
+        return true;
+    return callee != NULL && fg_py_is_c_code(callee);
+}
+
+/* The frames of inlined functions that the step is done in: the innermost one of the user's where it is of another file than the root and the step may warn,
+ * for a warning names both the file and the globals; all of them where the step may look further. */
+static fg_flow frames_around(fg_trace *t, fg_step_op op, int flags, PyObject *name, const fg_reg *args, fg_ir_frame **frames, int32_t *n)
+{
+    *n = 0;
     if ((t->opaque && (flags & FG_SF_GRAPH)) || t->frame == t->root || !(flags & (FG_SF_GRAPH | FG_SF_RAISES)) || !fg_is_foreign_kind(op))
         return FG_FLOW_OK;
-    fg_tframe *f = t->frame;
-    while (f->hidden && f->parent != NULL)
-        f = f->parent;
-    if (f == t->root || (f->icode->code->co_filename == t->root->icode->code->co_filename && f->globals->real == t->root->globals->real))
+    fg_tframe *innermost = t->frame;
+    while (innermost->hidden && innermost->parent != NULL)
+        innermost = innermost->parent;
+    if (innermost == t->root)
         return FG_FLOW_OK;
-    return fg_materialise(t, f->globals, reg);
+    const bool is_alone = is_c_code(t, op, name, args[0]);
+    if (is_alone && innermost->icode->code->co_filename == t->root->icode->code->co_filename &&
+        innermost->globals->real == t->root->globals->real)
+        return FG_FLOW_OK;
+    for (const fg_tframe *f = innermost; f != t->root; f = f->parent)
+        *n += !f->hidden;
+    if (is_alone)
+        *n = 1;
+    if ((*frames = fg_arena_alloc(&t->arena, (size_t)*n * sizeof **frames)) == NULL)
+        return fg_nomem();
+    fg_tframe *f = innermost;
+    for (int32_t i = *n - 1; i >= 0; f = f->parent) {
+        if (f->hidden)
+            continue;
+        fg_ir_frame *frame = &(*frames)[i--];
+        *frame = (fg_ir_frame){f->icode->code, f->icode->instrs[f->pc].offset, FG_REG_NONE};
+        if (f->globals != t->root->globals)
+            FG_DO(fg_materialise(t, f->globals, &frame->globals));
+    }
+    return FG_FLOW_OK;
 }
 
 fg_flow fg_emit_many(fg_trace *t, fg_step_op op, int flags, int arg, PyObject *name, PyObject *kwnames, const fg_reg *args, int32_t n,
                      int32_t n_results, fg_reg *first)
 {
     int32_t caught = -1, context = -1, restore = -1;
-    fg_reg globals;
-    FG_DO(foreign_globals(t, op, flags, &globals));
+    fg_ir_frame *frames = NULL;
+    int32_t n_frames;
+    FG_DO(frames_around(t, op, flags, name, args, &frames, &n_frames));
     if (!is_harmless(op, flags)) {
         FG_DO(fg_catch_here(t, &caught));
         FG_DO(fg_context_here(t, &context));
@@ -87,7 +123,8 @@ fg_flow fg_emit_many(fg_trace *t, fg_step_op op, int flags, int arg, PyObject *n
     step->caught = caught;
     step->context = context;
     step->restore = restore;
-    step->globals = globals;
+    step->frames = frames;
+    step->n_frames = n_frames;
     step->ambient = t->ambient;
     if (first)
         *first = step->result;

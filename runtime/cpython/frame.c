@@ -37,6 +37,19 @@ PyObject *fg_frame_func(fg_frame *frame)
     return *fg_field_func(real(frame));
 }
 
+void fg_frame_hide(fg_hidden_frame *hidden, fg_frame *frame)
+{
+    _Py_CODEUNIT **at = fg_field_at(real(frame));
+    PyCodeObject *code = fg_frame_code(frame);
+    *hidden = (fg_hidden_frame){frame, *at};
+    *at = _PyCode_CODE(code) + code->_co_firsttraceable - 1;
+}
+
+void fg_frame_show(const fg_hidden_frame *hidden)
+{
+    *fg_field_at(real(hidden->frame)) = (_Py_CODEUNIT *)(uintptr_t)hidden->at;
+}
+
 PyObject **fg_frame_stack(PyObject *const *values, Py_ssize_t n)
 {
     _PyInterpreterFrame *frame = *fg_newest_frame(PyThreadState_Get());

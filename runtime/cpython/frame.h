@@ -20,6 +20,13 @@ PyObject **fg_frame_slots(fg_frame *frame);
 /* Replace one slot (steals value; NULL unbinds); the old value is dropped last. */
 void fg_frame_slot_set(fg_frame *frame, Py_ssize_t index, FG_STEALS PyObject *value);
 int fg_frame_line(fg_frame *frame);
+/* While another frame stands for it, a running frame is not there for who walks the stack (sys._getframe, warnings, tracebacks), as if it had not begun. */
+typedef struct fg_hidden_frame {
+    fg_frame *frame;
+    const void *at; /* the instruction that it is at */
+} fg_hidden_frame;
+void fg_frame_hide(fg_hidden_frame *hidden, fg_frame *frame);
+void fg_frame_show(const fg_hidden_frame *hidden);
 /* The same array, if it is a part of the stack of the frame that runs: that frame will drop what is there then. Else NULL. */
 PyObject **fg_frame_stack(PyObject *const *values, Py_ssize_t n);
 
