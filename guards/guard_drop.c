@@ -181,14 +181,33 @@ static int walk_attributes(PyObject *o, int depth, int *left)
     return 1;
 }
 
-/* A tensor's memory and history are the library's own. */
+typedef struct walk_state {
+    int depth, *left;
+} walk_state;
+
+static int visit_part(PyObject *part, void *state)
+{
+    const walk_state *w = state;
+    return --*w->left < 0 || !maybe(part, w->depth, w->left);
+}
+
+static int walk_holder(PyObject *o, int depth, int *left)
+{
+    walk_state w = {depth, left};
+    return Py_TYPE(o)->tp_traverse != NULL && Py_TYPE(o)->tp_traverse(o, visit_part, &w) == 0;
+}
+
+/* Tensors and the operations of their history that are written in Python: hooks, and the last of these operations, are shown to the collector. Memory and
+ * the rest of the history are the library's own. */
 static int is_torch_base(PyTypeObject *type)
 {
     static PyTypeObject *known; /* a static type of torch's */
     if (type == known)
         return 1;
-    if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) || !fg_torch_type_is_family(type))
+    if (type->tp_flags & Py_TPFLAGS_HEAPTYPE)
         return 0;
+    if (!fg_torch_type_is_family(type))
+        return strcmp(type->tp_name, "torch._C._FunctionBase") == 0;
     known = type;
     return 1;
 }
@@ -220,7 +239,9 @@ static int walk_instance(PyObject *o, int depth, int *left)
         return walk_items(((PyListObject *)o)->ob_item, Py_SIZE(o), depth, left);
     if (type == &PyTuple_Type)
         return walk_items(((PyTupleObject *)o)->ob_item, Py_SIZE(o), depth, left);
-    return type == &PySet_Type || type == &PyFrozenSet_Type ? walk_set(o, depth, left) : is_torch_base(type);
+    if (type == &PySet_Type || type == &PyFrozenSet_Type)
+        return walk_set(o, depth, left);
+    return is_torch_base(type) && walk_holder(o, depth, left);
 }
 
 /* Builtin types whose end does nothing but give up what the collector's walk shows. */
@@ -236,22 +257,6 @@ static int is_plain_holder(const PyTypeObject *type)
             return 1;
     return type == text_iterator || type == collections[0] || type == collections[1] || type->tp_dealloc == sequence_dealloc ||
            type->tp_dealloc == PyTuple_Type.tp_dealloc;
-}
-
-typedef struct walk_state {
-    int depth, *left;
-} walk_state;
-
-static int visit_part(PyObject *part, void *state)
-{
-    const walk_state *w = state;
-    return --*w->left < 0 || !maybe(part, w->depth, w->left);
-}
-
-static int walk_holder(PyObject *o, int depth, int *left)
-{
-    walk_state w = {depth, left};
-    return Py_TYPE(o)->tp_traverse != NULL && Py_TYPE(o)->tp_traverse(o, visit_part, &w) == 0;
 }
 
 static int walk(PyObject *o, int depth, int *left)

@@ -1,12 +1,11 @@
 #include "runtime/hook/hook_handover.h"
 
-#include "guards/adaptor_torch.h"
 #include "guards/guard_drop.h"
 #include "runtime/base/alloc.h"
 #include "runtime/cpython/canonical.h"
 #include "runtime/cpython/frame.h"
 
-enum { FEW = 16, MAX_PARTS = 64, MAX_DEPTH = 3 };
+enum { FEW = 16, MAX_PARTS = 1000, MAX_DEPTH = 8 };
 
 PyObject *fg_handover_plain(PyObject *func, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
@@ -59,23 +58,46 @@ void fg_handover_inputs(const fg_view *view, PyObject *const *inputs, uint32_t n
     }
 }
 
-static int is_heard(PyObject *o, int depth)
+/* What dies with an argument is what it alone keeps: a container's end is heard if that of a part is which has no other reference. */
+typedef struct parts {
+    int depth, left;
+} parts;
+
+static int is_heard(PyObject *o, parts *p);
+
+static int visit(PyObject *part, void *state)
+{
+    return is_heard(part, state);
+}
+
+/* Its end does nothing but give up what the collector's walk shows. */
+static int only_holds(const PyTypeObject *type)
+{
+    return type == &PyList_Type || type == &PyTuple_Type || type == &PyDict_Type || type == &PySet_Type || type == &PyFrozenSet_Type ||
+           type == &PyCell_Type || type == &PyFunction_Type || type == &PyMethod_Type || type == &PySlice_Type || type == &PyMap_Type ||
+           type == &PyFilter_Type || type == &PyZip_Type || type == &PyEnum_Type || type == &PyReversed_Type;
+}
+
+static int is_heard(PyObject *o, parts *p)
 {
     PyTypeObject *type = Py_TYPE(o);
+    int heard;
     if (Py_REFCNT(o) != 1 || fg_drop_is_trivial(o))
         return 0;
-    if (type == &PyList_Type || type == &PyTuple_Type) {
-        for (Py_ssize_t i = 0; i < Py_SIZE(o) && i < MAX_PARTS && depth < MAX_DEPTH; i++)
-            if (is_heard(PySequence_Fast_GET_ITEM(o, i), depth + 1))
-                return 1;
-        return 0;
-    }
-    return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) && !fg_torch_type_is_family(type) && !fg_drop_is_quiet(o);
+    if (!only_holds(type) || fg_object_weakrefs(o) != NULL)
+        return !fg_drop_passes(o);
+    if (p->depth >= MAX_DEPTH || --p->left < 0)
+        return 1; /* rather than look further */
+    p->depth++;
+    heard = type->tp_traverse(o, visit, p);
+    p->depth--;
+    return heard;
 }
 
 int fg_handover_hears(PyObject *arg)
 {
-    return is_heard(arg, 0);
+    parts p = {0, MAX_PARTS};
+    return is_heard(arg, &p);
 }
 
 int fg_handover_drops_args(PyCodeObject *code)

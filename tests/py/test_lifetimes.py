@@ -376,6 +376,61 @@ def test_tensors():
     assert not guard("drops_quietly", lo=0).check((torch.ones(2).as_subclass(Own),))
 
 
+def test_what_a_tensor_is_hooked_to():
+    """Hooks, and the operation written in Python that made it, end with a tensor."""
+    torch = pytest.importorskip("torch")
+
+    class Times3(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, kept):
+            ctx.kept = kept
+            ctx.save_for_backward(a)
+            return a * 3
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 3, None
+
+    def hooked(kept, leaf, register):
+        x = torch.ones(2, requires_grad=True)
+        x = x if leaf else x * 2
+        getattr(x, register)(lambda *_, kept=kept: None)
+        return x
+
+    for kept, quiet in ((Loud(), False), (1, True), ([2, "a"], True)):
+        made = Times3.apply(torch.ones(2, requires_grad=True), kept)
+        for value in (hooked(kept, True, "register_hook"), hooked(kept, True, "register_post_accumulate_grad_hook"), made, [made]):
+            assert guard("drops_quietly", lo=0).check((value,)) == quiet
+        assert not guard("drops_quietly", lo=0).check((hooked(Loud(), False, "register_hook"),))
+
+
+@needs_engine
+@pytest.mark.parametrize("register", ["register_hook", "register_post_accumulate_grad_hook"])
+def test_the_end_of_a_hook_is_seen(register):
+    torch = pytest.importorskip("torch")
+    log = []
+
+    class Noted:
+        def __del__(self):
+            log.append("end")
+
+    def hooked():
+        x = torch.ones(2, requires_grad=True)
+        getattr(x, register)(lambda *_, kept=Noted(): None)
+        return x
+
+    def f(o, x):
+        n = len(log)
+        o.last = None
+        return x + len(log) - n
+
+    for g in (f, cap(f), cap(f)):
+        for _ in range(3):
+            o = Plain()
+            o.last = hooked()
+            assert g(o, torch.ones(1)).item() == 2.0
+
+
 @needs_engine
 def test_tensors_are_stored_and_replaced_in_one_version():
     torch = pytest.importorskip("torch")

@@ -1,5 +1,6 @@
 """An argument that only the call keeps alive belongs to the variable of the function: it ends when the function lets go of it, or with the frame, in order."""
 import gc
+import itertools
 import sys
 import weakref
 from typing import Any, Callable
@@ -19,6 +20,18 @@ class D:
     def __del__(self) -> None: log.append("end of " + self.name)
 
 
+class Memory(bytearray):
+    def __del__(self) -> None: log.append("end of memory")
+
+
+def generator() -> Any:
+    try:
+        yield D("of generator")
+    finally:
+        log.append("closed")
+
+
+def started() -> Any: g = generator(); next(g); return g
 def gone(ref: Any) -> None: log.append("gone")
 
 
@@ -66,6 +79,9 @@ CALLS: list[tuple[Callable, Callable]] = [
     (deleted, lambda f: [f(D(str(i))) for i in range(3)]), (in_a_list, lambda f: f(D())), (with_default, lambda f: f(S())), (with_default, lambda f: f(S(), d=4)),
     (given_back, lambda f: f(D()).name), (unused, lambda f: f(D(), 3)), (raising, lambda f: f(D())), (raising_late, lambda f: f(D())),
     (a_list, lambda f: f([D("1"), D("2")])), (a_list, lambda f: f((D("1"), [D("2")]))), (an_array, lambda f: f(np.ones(2), D())), (in_a_cell, lambda f: f(D())),
+    (replaced, lambda f: f(generator())), (replaced, lambda f: f(started())), (deleted, lambda f: f(map(print, [D()]))), (replaced, lambda f: f({"k": D()})), (deleted, lambda f: f({1: [D()]})),
+    (replaced, lambda f: f((lambda d: lambda: d)(D()))), (deleted, lambda f: f(np.frombuffer(Memory(b"12"), "u1"))), (replaced, lambda f: f(memoryview(Memory(b"12")))),
+    (deleted, lambda f: f(itertools.chain([D()]))), (replaced, lambda f: f([[[[[[[[[[D()]]]]]]]]]])), (replaced, lambda f: f([[1]] * 3000 + [D()])),
     (in_a_loop, lambda f: f(D())), (recursive, lambda f: f(D("top"), 3))]
 
 
