@@ -52,7 +52,7 @@ static int call_line(PyObject *exception)
     PyTracebackObject *tb = (PyTracebackObject *)PyException_GetTraceback(exception);
     PyFrameObject *frame = PyEval_GetFrame();
     int result = -1;
-    if (tb != NULL && frame == tb->tb_frame) {
+    if (tb != NULL && frame != NULL && frame == tb->tb_frame) { /* making a frame object may run out of memory */
         PyObject *next = tb->tb_next ? (PyObject *)tb->tb_next : Py_None;
         PyObject *made = PyObject_CallFunction((PyObject *)&PyTraceBack_Type, "OOii", next, frame, PyFrame_GetLasti(frame),
                                                PyFrame_GetLineNumber(frame));

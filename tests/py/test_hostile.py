@@ -72,6 +72,8 @@ READ = {
 
 @pytest.mark.parametrize("expression", READ.values(), ids=READ)
 def test_values_that_came_in_at_any_depth(expression):
+    if expression == READ["isinstance"] and hasattr(sys, "gettotalrefcount"):
+        pytest.skip("a debug build of the interpreter has no stack for it in plain Python")
     run_child(f"""
         import sys, framegate, numpy
         sys.setrecursionlimit(10**6)

@@ -215,6 +215,8 @@ static void frame_clear(_PyInterpreterFrame *frame, int n_locals, PyThreadState 
 static __attribute__((noinline)) void trace_back(PyThreadState *tstate)
 {
     PyObject *type, *value, *trace;
+    if (!PyErr_Occurred()) /* as the interpreter says it, where memory ends */
+        PyErr_SetString(PyExc_SystemError, "error return without exception set");
     PyErr_Fetch(&type, &value, &trace);
     PyFrameObject *frame = PyThreadState_GetFrame(tstate);
     PyErr_Restore(type, value, trace);
