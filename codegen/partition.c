@@ -4,6 +4,19 @@
 #include "codegen/graph_build.h"
 #include <string.h>
 
+/* What the exit needs, one after another: the frame as it is left (slots without a value are FG_REG_NONE), then the stack of a break or the value
+ * that is returned; NULL: no more. */
+static fg_reg *exit_reg(const fg_ir *ir, int32_t i)
+{
+    const fg_ir_exit *exit = &ir->exit;
+    int32_t n_slots = exit->is_break || exit->written != NULL ? (int32_t)PyTuple_GET_SIZE(ir->root->code->co_localsplusnames) : 0;
+    if (i < n_slots)
+        return &exit->slots[i];
+    if (exit->is_break)
+        return i - n_slots < exit->depth ? &exit->stack[i - n_slots] : NULL;
+    return i == n_slots ? (fg_reg *)&exit->value : NULL;
+}
+
 /* Where a register is needed by something that is no graph step of the given set. */
 static void mark_uses(const fg_ir *ir, const uint8_t *in_group, uint8_t *needed)
 {
@@ -13,15 +26,10 @@ static void mark_uses(const fg_ir *ir, const uint8_t *in_group, uint8_t *needed)
             if (s->args[k] != FG_REG_NONE)
                 needed[s->args[k]] = 1;
     }
-    if (!ir->exit.is_break) {
-        needed[ir->exit.value] = 1;
-        return;
-    }
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(ir->root->code->co_localsplusnames); i++)
-        if (ir->exit.slots[i] != FG_REG_NONE)
-            needed[ir->exit.slots[i]] = 1;
-    for (int32_t i = 0; i < ir->exit.depth; i++)
-        needed[ir->exit.stack[i]] = 1;
+    fg_reg *reg;
+    for (int32_t at = 0; (reg = exit_reg(ir, at)) != NULL; at++)
+        if (*reg != FG_REG_NONE)
+            needed[*reg] = 1;
 }
 
 /* Structures that only graph steps of the group use are no use outside. */
@@ -38,14 +46,9 @@ static void forgive_structures(const fg_ir *ir, uint8_t *in_group)
                     used = true;
                     inside &= in_group[k];
                 }
-        if (!ir->exit.is_break && ir->exit.value == made)
-            inside = false;
-        if (ir->exit.is_break) {
-            for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(ir->root->code->co_localsplusnames); k++)
-                inside &= ir->exit.slots[k] != made;
-            for (int32_t k = 0; k < ir->exit.depth; k++)
-                inside &= ir->exit.stack[k] != made;
-        }
+        fg_reg *reg;
+        for (int32_t at = 0; (reg = exit_reg(ir, at)) != NULL; at++)
+            inside &= *reg != made;
         if (inside && used)
             in_group[i] = 1;
     }
@@ -288,14 +291,9 @@ fg_status fg_partition(fg_ir *ir, fg_backend_call backend, void *context, PyObje
     for (int32_t i = 0; i < n_steps; i++)
         FG_TRY(schedule_step(&s, i));
     FG_TRY(flush(&s));
-    if (!ir->exit.is_break) {
-        map_reg(&s, &ir->exit.value);
-    } else {
-        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(ir->root->code->co_localsplusnames); i++)
-            map_reg(&s, &ir->exit.slots[i]);
-        for (int32_t i = 0; i < ir->exit.depth; i++)
-            map_reg(&s, &ir->exit.stack[i]);
-    }
+    fg_reg *reg;
+    for (int32_t at = 0; (reg = exit_reg(ir, at)) != NULL; at++)
+        map_reg(&s, reg);
     ir->steps = s.out;
     ir->n_steps = s.n_out;
     for (int32_t i = 0; i < s.n_out; i++)

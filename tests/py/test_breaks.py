@@ -207,3 +207,23 @@ def test_work_around_a_break_in_a_loop_is_still_captured():
     run, counter = counted(break_in_loop)
     run(X, 3)
     assert counter.op_count >= 2
+
+
+def renamed_after_break(x, n): y = opaque(x); x = x + n; return x
+def renamed_in_loop(x, n):
+    for i in range(n): y = opaque(i); x = x * 2 + y
+    return x
+def moved_after_break(x, n): y = opaque(x); x, y = y * n, x; return x
+def kept_in_a_list_after_break(x, n): y = opaque(n); n = [x + y, x]; return n[0] * 2
+def data_dependent_break(x, n): at = x.nonzero(); x = x + at[0].sum(); return x
+
+
+@needs_engine
+@pytest.mark.parametrize("f", [renamed_after_break, renamed_in_loop, moved_after_break, kept_in_a_list_after_break, data_dependent_break])
+def test_what_a_graph_makes_is_in_the_frame_that_returns(f):
+    graphs = []
+    run = framegate.compile(f, backend=lambda graph, inputs: graphs.append(graph) or graph)
+    for x, n in INPUTS[:3] * 2:
+        want, got = f(x, n), run(x, n)
+        assert got.dtype == want.dtype and got.tolist() == want.tolist()
+    assert graphs
