@@ -350,6 +350,7 @@ fg_flow fg_tensor_unary(fg_trace *t, int op, fg_value *a, fg_value **out);
 fg_flow fg_tensor_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value **out);
 fg_flow fg_tensor_store_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value *v);
 fg_flow fg_tensor_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out);
+fg_flow fg_tensor_limits_attr(fg_trace *t, fg_value *o, FG_BORROWED PyObject *name, fg_value **out); /* of what has no other attributes */
 fg_flow fg_tensor_call(fg_trace *t, const fg_op_row *row, PyObject *callable, fg_value **args, int32_t n, PyObject *kwnames,
                        fg_value **out);
 fg_flow fg_tensor_method(fg_trace *t, fg_value *self, PyObject *name, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);

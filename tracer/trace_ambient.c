@@ -55,6 +55,44 @@ static fg_flow own_method(fg_trace *t, fg_value *cls, PyObject *name)
     return FG_FLOW_OK;
 }
 
+/* Of the CPU, with a dtype that does not warn. Without one, which dtype it is would be state that no fact is about; where autocast is off, nothing asks. */
+static bool suits_autocast(fg_value *const *args, int32_t n, PyObject *kwnames)
+{
+    static const char *const names[] = {"device_type", "dtype", "enabled", "cache_enabled"};
+    int32_t named = kwnames ? (int32_t)PyTuple_GET_SIZE(kwnames) : 0;
+    bool has_device = false, has_dtype = false, is_off = false;
+    for (int32_t i = 0; i < n; i++) {
+        PyObject *key = i < n - named ? NULL : PyTuple_GET_ITEM(kwnames, i - (n - named)), *value = args[i]->real;
+        int32_t at = key == NULL ? i : 0;
+        while (key != NULL && at < 4 && PyUnicode_CompareWithASCIIString(key, names[at]) != 0)
+            at++;
+        switch (at) {
+        case 0:
+            if (args[i]->type != &PyUnicode_Type || PyUnicode_CompareWithASCIIString(value, "cpu") != 0)
+                return false;
+            has_device = true;
+            break;
+        case 1: {
+            PyObject *text = strcmp(args[i]->type->tp_name, "torch.dtype") == 0 ? PyObject_Repr(value) : NULL;
+            has_dtype = text != NULL && (PyUnicode_CompareWithASCIIString(text, "torch.bfloat16") == 0 ||
+                                         PyUnicode_CompareWithASCIIString(text, "torch.float16") == 0);
+            Py_XDECREF(text);
+            if (!has_dtype && value != Py_None)
+                return false;
+            break;
+        }
+        case 2:
+        case 3:
+            if (args[i]->type != &PyBool_Type)
+                return false;
+            is_off = is_off || (at == 2 && value == Py_False);
+            break;
+        default: return false;
+        }
+    }
+    return has_device && (has_dtype || is_off);
+}
+
 static bool suits(const struct known *k, fg_value *const *args, int32_t n, PyObject *kwnames)
 {
     int32_t named = kwnames ? (int32_t)PyTuple_GET_SIZE(kwnames) : 0;
@@ -67,22 +105,7 @@ static bool suits(const struct known *k, fg_value *const *args, int32_t n, PyObj
             if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, i), "call") == 0)
                 return false;
         return n == named;
-    case AMBIENT_AUTOCAST: { /* the default dtype is state that no fact is about while autocast is off; any other one warns */
-        bool has_dtype = false;
-        if (n - named < 1 || n - named > 2 || args[0]->type != &PyUnicode_Type ||
-            PyUnicode_CompareWithASCIIString(args[0]->real, "cpu") != 0)
-            return false;
-        for (int32_t i = 1; i < n; i++) {
-            bool is_dtype = i < n - named || PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, i - (n - named)), "dtype") == 0;
-            PyObject *text = is_dtype && strcmp(args[i]->type->tp_name, "torch.dtype") == 0 ? PyObject_Repr(args[i]->real) : NULL;
-            has_dtype = has_dtype || (text != NULL && (PyUnicode_CompareWithASCIIString(text, "torch.bfloat16") == 0 ||
-                                                       PyUnicode_CompareWithASCIIString(text, "torch.float16") == 0));
-            Py_XDECREF(text);
-            if (!is_dtype && args[i]->type != &PyBool_Type)
-                return false;
-        }
-        return has_dtype;
-    }
+    case AMBIENT_AUTOCAST: return suits_autocast(args, n, kwnames);
     }
     return false;
 }

@@ -501,7 +501,7 @@ static fg_flow find(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg
     case FG_V_OPAQUE:
         if (fg_is_exception(o))
             return fg_exception_attr(t, o, name, out);
-        return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of %s", name, o->type ? o->type->tp_name : "a run-time object");
+        return fg_tensor_limits_attr(t, o, name, out);
     case FG_V_OBJECT:
         if (o->type == &PyModule_Type) {
             fg_value *dict;

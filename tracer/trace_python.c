@@ -75,6 +75,12 @@ bool fg_py_is_library_constant(PyTypeObject *type)
     return !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && is_named(type, torch_names, sizeof torch_names / sizeof *torch_names);
 }
 
+bool fg_py_is_limits(PyTypeObject *type)
+{
+    static const char *const names[] = {"torch.finfo", "torch.iinfo"};
+    return !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && is_named(type, names, sizeof names / sizeof *names);
+}
+
 bool fg_py_is_torch_size(PyTypeObject *type)
 {
     return PyType_IsSubtype(type, &PyTuple_Type) && !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && strcmp(type->tp_name, "torch.Size") == 0;

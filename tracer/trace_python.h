@@ -34,6 +34,7 @@ PyTypeObject *fg_py_torch_tensor_type(void); /* torch.Tensor, NULL if torch is n
 bool fg_py_is_torch_result(PyTypeObject *type);
 /* The element that a name of it stands for, -1: none. */
 Py_ssize_t fg_py_result_field(PyTypeObject *type, PyObject *name);
+bool fg_py_is_limits(PyTypeObject *type); /* torch.finfo, torch.iinfo: immutable, a new object each time */
 bool fg_py_is_torch_size(PyTypeObject *type);
 bool fg_py_is_fake(PyObject *object);
 FG_NEW PyObject *fg_py_callable_name(PyObject *callable);

@@ -275,6 +275,35 @@ static fg_flow meta_result(fg_trace *t, PyObject *result, fg_value **out)
     return (*out = fg_value_const(t, result)) ? FG_FLOW_OK : FG_FLOW_ERROR;
 }
 
+/* torch.finfo(dtype) and its like: an object of its own each time, whose attributes are known. The step is left out where nothing but those is used. */
+static fg_flow limits_result(fg_trace *t, PyObject *result, PyObject *callable, fg_value **args, int32_t n, PyObject *kwnames,
+                             fg_value **out)
+{
+    fg_reg *regs = fg_arena_alloc(&t->arena, (size_t)(n + 1) * sizeof *regs), reg;
+    if (fg_own(t, result) == NULL)
+        return FG_FLOW_ERROR;
+    if (regs == NULL)
+        return fg_nomem();
+    if ((regs[0] = fg_ir_reg_add(&t->ir, FG_REG_CONST, callable)) == FG_REG_NONE)
+        return fg_nomem();
+    for (int32_t i = 0; i < n; i++)
+        FG_DO(fg_materialise(t, args[i], &regs[i + 1]));
+    FG_DO(fg_emit(t, FG_STEP_CALL, 0, 0, NULL, kwnames, regs, n + 1, &reg));
+    return (*out = fg_value_step(t, FG_V_OPAQUE, reg, Py_TYPE(result), result)) ? FG_FLOW_OK : FG_FLOW_ERROR;
+}
+
+fg_flow fg_tensor_limits_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
+{
+    if (o->real == NULL || o->type == NULL || !fg_py_is_limits(o->type))
+        return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of %s", name, o->type ? o->type->tp_name : "a run-time object");
+    const PyObject *descr = fg_py_type_lookup(o->type, name);
+    if (descr == NULL)
+        return FG_FLOW_OK;
+    if (Py_TYPE(descr) != &PyGetSetDescr_Type)
+        return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of %s", name, o->type->tp_name);
+    return meta_result(t, PyObject_GetAttr(o->real, name), out);
+}
+
 /* The object whose metadata stands for the value's: the input itself while nothing could have changed it, else a stand-in. */
 static fg_flow metadata_of(fg_trace *t, fg_value *v, PyObject **out)
 {
@@ -547,6 +576,8 @@ fg_flow fg_tensor_call(fg_trace *t, const fg_op_row *row, PyObject *callable, fg
             return fg_break_on_error(t, FG_BREAK_CONTEXT_MANAGER, "entering a context manager");
         result = PyObject_Vectorcall(callable, stack, (size_t)(n - nkw), kwnames);
         fg_ambient_leave(entered);
+        if (result != NULL && fg_py_is_limits(Py_TYPE(result)))
+            return limits_result(t, result, callable, args, n, kwnames, out);
         return meta_result(t, result, out);
     }
     FG_DO(check_arguments(t, row, args, n, kwnames, &writes));
