@@ -298,7 +298,8 @@ static int result_is_thin_view(PyObject *result, int depth)
 
 enum how { HOW_CALL, HOW_METHOD, HOW_ATTR };
 
-static fg_status run(enum how how, PyObject *what, PyObject *const *args, size_t nargs, PyObject *kwnames, PyObject **out, int *unsupported)
+static fg_status run(enum how how, int is_random, PyObject *what, PyObject *const *args, size_t nargs, PyObject *kwnames, PyObject **out,
+                     int *unsupported)
 {
     survey s = {0};
     fg_quiet quiet;
@@ -316,7 +317,7 @@ static fg_status run(enum how how, PyObject *what, PyObject *const *args, size_t
         return st;
     fg_fakes fakes;
     int with_fakes = 0;
-    st = fg_fakes_begin(&fakes, args, total);
+    st = fg_fakes_begin(&fakes, args, total, is_random);
     if (st == FG_OK) {
         with_fakes = fakes.mode != NULL;
         switch (how) {
@@ -350,17 +351,23 @@ static fg_status run(enum how how, PyObject *what, PyObject *const *args, size_t
 
 fg_status fg_standin_call(PyObject *callable, PyObject *const *args, size_t nargs, PyObject *kwnames, PyObject **out, int *unsupported)
 {
-    return run(HOW_CALL, callable, args, nargs, kwnames, out, unsupported);
+    return run(HOW_CALL, 0, callable, args, nargs, kwnames, out, unsupported);
 }
 
 fg_status fg_standin_method(PyObject *name, PyObject *const *args, size_t nargs, PyObject *kwnames, PyObject **out, int *unsupported)
 {
-    return run(HOW_METHOD, name, args, nargs, kwnames, out, unsupported);
+    return run(HOW_METHOD, 0, name, args, nargs, kwnames, out, unsupported);
+}
+
+fg_status fg_standin_random(PyObject *callable, PyObject *name, PyObject *const *args, size_t nargs, PyObject *kwnames, PyObject **out,
+                            int *unsupported)
+{
+    return run(callable != NULL ? HOW_CALL : HOW_METHOD, 1, callable != NULL ? callable : name, args, nargs, kwnames, out, unsupported);
 }
 
 fg_status fg_standin_attr(PyObject *object, PyObject *name, PyObject **out, int *unsupported)
 {
-    return run(HOW_ATTR, name, &object, 1, NULL, out, unsupported);
+    return run(HOW_ATTR, 0, name, &object, 1, NULL, out, unsupported);
 }
 
 int fg_standin_read(PyObject *object, fg_tensor_meta *meta)

@@ -232,20 +232,33 @@ static int any_fake(PyObject *object, int depth)
     return 0;
 }
 
-fg_status fg_fakes_begin(fg_fakes *fakes, PyObject *const *args, size_t n)
+/* What has no kernel for fakes is called on real memory otherwise. */
+static int allow_real_calls(int allow)
 {
-    fakes->mode = fakes->log_was = NULL;
-    for (size_t i = 0; fake_type != NULL && i < n; i++)
-        if (any_fake(args[i], 0)) {
-            fakes->log_was = PyObject_GetAttrString(fake_log, "disabled");
-            if (fakes->log_was == NULL || PyObject_SetAttrString(fake_log, "disabled", Py_True) < 0 || !enter(fake_mode)) {
-                fg_fakes_end(fakes);
-                return FG_ERR_PYTHON;
-            }
-            fakes->mode = Py_NewRef(fake_mode);
-            break;
-        }
+    return PyObject_SetAttrString(fake_mode, "allow_fallback_kernels", allow ? Py_True : Py_False);
+}
+
+fg_status fg_fakes_begin(fg_fakes *fakes, PyObject *const *args, size_t n, int is_random)
+{
+    int needed = is_random;
+    *fakes = (fg_fakes){0};
+    for (size_t i = 0; fake_type != NULL && i < n && !needed; i++)
+        needed = any_fake(args[i], 0);
+    if (!needed)
+        return FG_OK;
+    if (!fakes_ready())
+        return FG_ERR_PYTHON;
+    fakes->log_was = PyObject_GetAttrString(fake_log, "disabled");
+    if (fakes->log_was == NULL || PyObject_SetAttrString(fake_log, "disabled", Py_True) < 0)
+        goto fail;
+    fakes->is_random = is_random;
+    if ((is_random && allow_real_calls(0) < 0) || !enter(fake_mode))
+        goto fail;
+    fakes->mode = Py_NewRef(fake_mode);
     return FG_OK;
+fail:
+    fg_fakes_end(fakes);
+    return FG_ERR_PYTHON;
 }
 
 void fg_fakes_end(fg_fakes *fakes)
@@ -255,7 +268,7 @@ void fg_fakes_end(fg_fakes *fakes)
     if (fakes->log_was != NULL) {
         PyObject *type, *value, *trace;
         PyErr_Fetch(&type, &value, &trace);
-        if (PyObject_SetAttrString(fake_log, "disabled", fakes->log_was) < 0)
+        if ((fakes->is_random && allow_real_calls(1) < 0) || PyObject_SetAttrString(fake_log, "disabled", fakes->log_was) < 0)
             PyErr_Clear();
         PyErr_Restore(type, value, trace);
     }

@@ -12,6 +12,7 @@
 
 typedef struct fg_fakes {
     FG_OWNED PyObject *mode;    /* entered, or NULL */
+    int is_random;              /* no operation may be really called */
     FG_OWNED PyObject *log_was; /* what to give back to the fake mode's logger, which reports operations that fail */
 } fg_fakes;
 
@@ -22,8 +23,8 @@ __attribute__((visibility("hidden"))) int fg_standin_torch_read(PyObject *object
 __attribute__((visibility("hidden"))) int fg_standin_torch_is_grad_leaf(PyObject *object, const fg_tensor_meta *meta);
 /* 1 if this thread has pushed hooks for saved tensors: running an operation that is differentiated would call them. -1 with an exception. */
 __attribute__((visibility("hidden"))) int fg_torch_has_saved_hooks(void);
-/* Enter the fake mode if an argument is a fake; end keeps a pending exception. */
-__attribute__((visibility("hidden"))) fg_status fg_fakes_begin(fg_fakes *fakes, PyObject *const *args, size_t n);
+/* Enter the fake mode if an argument is a fake, or in any case for what reads a random generator; end keeps a pending exception. */
+__attribute__((visibility("hidden"))) fg_status fg_fakes_begin(fg_fakes *fakes, PyObject *const *args, size_t n, int is_random);
 __attribute__((visibility("hidden"))) void fg_fakes_end(fg_fakes *fakes);
 
 #endif

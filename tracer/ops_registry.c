@@ -264,7 +264,7 @@ static fg_status row_check(PyObject *callable, PyTypeObject *type, PyObject *nam
         return FG_ERR_INVALID;
     if (raises < FG_RAISES_NEVER || raises > FG_RAISES_DATA || result < FG_RESULT_TENSOR || result > FG_RESULT_OTHER)
         return FG_ERR_INVALID;
-    return flags >= FG_OPF_NEEDS_DATA * 2 ? FG_ERR_INVALID : FG_OK;
+    return flags >= FG_OPF_ORDER * 2 ? FG_ERR_INVALID : FG_OK;
 }
 
 static fg_status row_add(PyObject *callable, PyTypeObject *type, PyObject *key, PyObject *name, uint32_t flags, int raises, int result,

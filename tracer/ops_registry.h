@@ -38,7 +38,8 @@ enum {
     FG_OPF_ERRSTATE =
         1024, /* reads the library's floating-point error state: np.errstate or a warnings filter can turn data into an exception */
     FG_OPF_NEEDS_DATA =
-        2048 /* looks at the data of tensors among its arguments: it cannot run on tensors without data, which compilers use */
+        2048,           /* looks at the data of tensors among its arguments: it cannot run on tensors without data, which compilers use */
+    FG_OPF_ORDER = 4096 /* metadata that tells how the elements lie in memory (strides), which a kernel may decide in its own way */
 };
 
 /* What one argument of an operation is for. The letters are the spelling in signature texts, see fg_op_signature_parse. */

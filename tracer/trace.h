@@ -368,6 +368,7 @@ fg_flow fg_tensor_settle(fg_trace *t, fg_op_raises raises, fg_value *result, con
 fg_flow fg_tensor_settle_errstate(fg_trace *t);
 /* Whether inferring is cheap and says nothing about scalars of this very call. */
 bool fg_is_foreseeable(const fg_value *v);
+bool fg_order_is_known(const fg_trace *t, const fg_value *v); /* the strides of a stand-in, which it has, are those of the value */
 
 /* --- graphs for a backend (trace_suit.c) */
 /* FX has no run-time scalars: a torch graph for a backend takes them as constants. */

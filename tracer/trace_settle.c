@@ -69,12 +69,22 @@ static fg_flow check_has_no_objects(fg_trace *t, PyObject *result)
     return has != Py_False ? fg_break(t, FG_BREAK_DATA_DEPENDENT_SHAPE, "what is in an array of objects") : FG_FLOW_OK;
 }
 
+/* Such an operation leaves the generators alone where it is called on fakes. NumPy has none, and what else was allowed into graphs may do anything. */
+static bool is_random_of_torch(const fg_op_row *row)
+{
+    const char *name = PyUnicode_AsUTF8(row->name);
+    if (name == NULL || strcmp(name, "torch.native_dropout") == 0) /* the mask of an empty tensor has another dtype */
+        return false;
+    return (strncmp(name, "torch.", 6) == 0 || strncmp(name, "Tensor.", 7) == 0);
+}
+
 static fg_flow infer_step(fg_trace *t, fg_value *v, const fg_step *step, PyObject **out)
 {
     const fg_op_row *row = step->row;
     if (row != NULL && (row->flags & (FG_OPF_DATA_OUTPUT | FG_OPF_CHANGES_META)))
         return fg_break(t, FG_BREAK_DATA_DEPENDENT_SHAPE, "the result of %U", row->name);
-    if (row != NULL && (row->flags & FG_OPF_STATE))
+    bool is_random = row != NULL && (row->flags & FG_OPF_STATE);
+    if (is_random && !is_random_of_torch(row))
         return fg_break(t, FG_BREAK_INFERENCE, "%U changes hidden state", row->name);
     if (step->op == FG_STEP_SUBSCR && step->arg)
         return fg_break(t, FG_BREAK_DATA_DEPENDENT_SHAPE, "the result of an index array or mask");
@@ -103,12 +113,16 @@ static fg_flow infer_step(fg_trace *t, fg_value *v, const fg_step *step, PyObjec
     case FG_STEP_SUBSCR: result = PyObject_GetItem(args[0], args[1]); break;
     case FG_STEP_ATTR: result = PyObject_GetAttr(args[0], step->name); break;
     case FG_STEP_CALL: callable = Py_NewRef(t->ir.regs[step->args[0]].object); break;
-    case FG_STEP_CALL_METHOD: st = fg_standin_method(step->name, args, (size_t)v->n - nkw, step->kwnames, &result, &unsupported); break;
+    case FG_STEP_CALL_METHOD:
+        st = is_random ? fg_standin_random(NULL, step->name, args, (size_t)v->n - nkw, step->kwnames, &result, &unsupported)
+                       : fg_standin_method(step->name, args, (size_t)v->n - nkw, step->kwnames, &result, &unsupported);
+        break;
     case FG_STEP_UNPACK: result = PySequence_GetItem(args[0], (Py_ssize_t)v->cap); break;
     default: fg_ambient_leave(entered); return fg_break(t, FG_BREAK_INFERENCE, "step");
     }
     if (callable != NULL) {
-        st = fg_standin_call(callable, args, (size_t)v->n - nkw, step->kwnames, &result, &unsupported);
+        st = is_random ? fg_standin_random(callable, NULL, args, (size_t)v->n - nkw, step->kwnames, &result, &unsupported)
+                       : fg_standin_call(callable, args, (size_t)v->n - nkw, step->kwnames, &result, &unsupported);
         Py_DECREF(callable);
     }
     fg_ambient_leave(entered);
@@ -182,6 +196,52 @@ fg_flow fg_tensor_standin(fg_trace *t, fg_value *v, PyObject **out)
     }
     *out = v->standin;
     return FG_FLOW_OK;
+}
+
+static bool is_in_c_order(PyObject *standin)
+{
+    fg_tensor_meta meta;
+    int64_t step = 1;
+    if (!fg_standin_read(standin, &meta))
+        return false;
+    for (int32_t i = meta.ndim - 1; i >= 0; i--) {
+        if (meta.sizes[i] > 1 && meta.strides[i] != step)
+            return false;
+        step *= meta.sizes[i];
+    }
+    return true;
+}
+
+/* Fakes are told by kernels' declarations, which are not exact about strides where operands are not in C order. */
+static bool order_is_known(const fg_trace *t, const fg_value *v, int *left)
+{
+    if (v->step < 0 || (v->standin != NULL && !fg_py_is_fake(v->standin)))
+        return true;
+    if (v->standin == NULL || --*left < 0)
+        return false;
+    const fg_step *step = &t->ir.steps[v->step];
+    const fg_op_row *row = step->row;
+    /* a random operation is a view only where it does nothing */
+    bool is_view = row != NULL ? (row->flags & (FG_OPF_VIEW | FG_OPF_STATE)) == FG_OPF_VIEW : step->op == FG_STEP_SUBSCR && !step->arg;
+    bool is_einsum = row != NULL && PyUnicode_CompareWithASCIIString(row->name, "torch.einsum") == 0; /* dimensions of one element */
+    if (is_einsum || (!is_view && !is_in_c_order(v->standin)))
+        return false;
+    for (int32_t i = 0; i < v->n; i++) {
+        const fg_value *of = v->items[i];
+        bool is_seq = of->kind == FG_V_LIST || of->kind == FG_V_TUPLE;
+        for (int32_t k = 0; k < (is_seq ? of->n : 1); k++) {
+            const fg_value *o = is_seq ? of->items[k] : of;
+            if (o->kind == FG_V_TENSOR && (!order_is_known(t, o, left) || (!is_view && (o->standin == NULL || !is_in_c_order(o->standin)))))
+                return false;
+        }
+    }
+    return true;
+}
+
+bool fg_order_is_known(const fg_trace *t, const fg_value *v)
+{
+    int left = 200;
+    return fg_tensor_library(v) != FG_LIB_TORCH || order_is_known(t, v, &left);
 }
 
 /* --- under a handler */

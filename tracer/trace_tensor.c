@@ -316,6 +316,14 @@ static fg_flow metadata_of(fg_trace *t, fg_value *v, PyObject **out)
     return fg_tensor_standin(t, v, out);
 }
 
+static fg_flow asked_of(fg_trace *t, const fg_op_row *row, fg_value *v, PyObject **out)
+{
+    FG_DO(metadata_of(t, v, out));
+    if ((row->flags & FG_OPF_ORDER) && !fg_order_is_known(t, v))
+        return fg_break(t, FG_BREAK_INFERENCE, "%U of what a kernel may lay out in its own way", row->name);
+    return FG_FLOW_OK;
+}
+
 fg_flow fg_tensor_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
 {
     const fg_op_row *row = fg_op_find_member(member_type(o), name);
@@ -568,7 +576,7 @@ fg_flow fg_tensor_call(fg_trace *t, const fg_op_row *row, PyObject *callable, fg
         if (n > 16)
             return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U with %d arguments", row->name, n);
         for (int32_t i = 0; i < n; i++)
-            FG_DO(args[i]->kind == FG_V_TENSOR ? metadata_of(t, args[i], &stack[i]) : fg_tensor_standin_object(t, args[i], &stack[i]));
+            FG_DO(args[i]->kind == FG_V_TENSOR ? asked_of(t, row, args[i], &stack[i]) : fg_tensor_standin_object(t, args[i], &stack[i]));
         if (lib == FG_LIB_TORCH) /* what it says may be the thread's state */
             FG_SET(t, t->uses_torch, true);
         PyObject *entered;
@@ -614,9 +622,9 @@ fg_flow fg_tensor_method(fg_trace *t, fg_value *self, PyObject *name, fg_value *
         Py_ssize_t nkw = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
         if (n > 15)
             return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U with %d arguments", row->name, n);
-        FG_DO(metadata_of(t, self, &stack[0]));
+        FG_DO(asked_of(t, row, self, &stack[0]));
         for (int32_t i = 1; i <= n; i++)
-            FG_DO(all[i]->kind == FG_V_TENSOR ? metadata_of(t, all[i], &stack[i]) : fg_tensor_standin_object(t, all[i], &stack[i]));
+            FG_DO(all[i]->kind == FG_V_TENSOR ? asked_of(t, row, all[i], &stack[i]) : fg_tensor_standin_object(t, all[i], &stack[i]));
         return meta_result(t, PyObject_VectorcallMethod(name, stack, (size_t)(n + 1 - nkw), kwnames), out);
     }
     FG_DO(check_arguments(t, row, all, n + 1, kwnames, &writes));

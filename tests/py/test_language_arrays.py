@@ -121,6 +121,8 @@ def branch_on_shape(a, n):
     return a[:n]
 @case((V,), (F32,), (I,), (A.astype(complex),))
 def branch_on_dtype(a): return a * 0.5 if a.dtype.kind == "f" else a // 2 if a.dtype.kind == "i" else a.real
+@case((np.arange(3.0), np.ones(())), (np.eye(3), np.ones((3, 3))), (np.arange(3), np.ones((), int)), (np.arange(3), np.ones(())), (np.arange(3.0), np.ones(1)))
+def dot_gives_a_scalar_for_an_out_without_dimensions(a, o): r = np.dot(a, a, out=o); s = a.dot(a, o); r += 1; return r, s, r is o, s is o, type(r) is type(o), r.shape, o
 @case((V, V * 2), (A, A + 1))
 def out_argument(a, b): r = np.add(a, b, out=a); return r is a, a, np.multiply(a, 2, out=b) is b
 @case((V, 1), (V, 2))

@@ -63,6 +63,13 @@ def autocast(m):
         a = m @ m.T; low = a.dtype == torch.bfloat16
         with torch.autocast("cpu", torch.float16, enabled=False): b = m @ m.T
     return a, b, low, m @ m.T, (m @ m.T).dtype == m.dtype
+@case(WHOLE, (M,))
+def autocast_that_is_off(m):
+    with torch.autocast(device_type="cpu", enabled=False): a = m @ m.T
+    with torch.autocast(device_type="cpu", dtype=torch.bfloat16, cache_enabled=False):
+        b = m @ m.T
+        with torch.autocast("cpu", None, False): c = m @ m.T
+    return a, b, c, torch.is_autocast_enabled("cpu")
 @case(WHOLE, (X,))
 def returns_from_inside(x):
     with torch.no_grad(): return x * 2

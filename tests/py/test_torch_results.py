@@ -1,5 +1,7 @@
 """Operations of torch that give several tensors with names: captured in one graph, and the result is of the same kind as plain torch's."""
 
+import re
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -106,3 +108,37 @@ def test_rows_of_a_tensor_are_views_of_one_operation(backend):
         compiled = framegate.compile(fn, backend=backend)
         for x in (X[:2], X[:2], X[:3], X[:2]):
             assert observed(compiled, x) == observed(fn, x)
+
+
+LIMITS = {
+    "mask": lambda x: x.masked_fill(x > 0, torch.finfo(x.dtype).min), "names": lambda x: (lambda i: (i.max, i.eps, i.tiny, i.bits, i.dtype, i.resolution))(torch.finfo(x.dtype)),
+    "default": lambda x: x + torch.finfo().eps, "of integers": lambda x: (torch.iinfo(torch.int8).min, x.clamp(max=torch.iinfo(torch.uint8).max)),
+    "missing": lambda x: (hasattr(torch.finfo(x.dtype), "nothing"), getattr(torch.finfo(x.dtype), "nothing", 3)), "decides": lambda x: x * 2 if torch.finfo(x.dtype).bits > 32 else x,
+}
+
+
+@pytest.mark.parametrize("f", LIMITS.values(), ids=LIMITS.keys())
+def test_limits_of_dtypes_are_known(f):
+    g = framegate.compile(f, fullgraph=True)
+    for x in (X, X.double(), X, X.bfloat16()):
+        assert same(f(x), g(x))
+
+
+def test_limits_are_an_object_of_their_own_each_time():
+    def f(x): i = torch.finfo(x.dtype); return i, [i, torch.finfo(x.dtype)], x + i.eps, i is torch.finfo(x.dtype)
+    g = framegate.compile(f, fullgraph=True)
+    (a, (b, c), _, same_one), again = g(X), g(X)[0]
+    assert a is b and a is not c and a is not again and a == again and same_one is False and type(a) is torch.finfo
+
+
+def test_limits_that_there_are_not_raise_as_in_plain_torch():
+    def f(x): return x + torch.finfo(x.dtype).eps
+    g = framegate.compile(f)
+    for x in (X, X.int(), X.bool(), X):
+        try:
+            want = f(x).tolist()
+        except TypeError as error:
+            with pytest.raises(TypeError, match=re.escape(str(error))):
+                g(x)
+        else:
+            assert g(x).tolist() == want

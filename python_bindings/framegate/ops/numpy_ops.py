@@ -96,7 +96,7 @@ NUMPY = (
     (TENSOR, META_RAISES, O | E, "x / | axis: dtype: out> include_initial:", "cumulative_sum cumulative_prod"),
     (TENSOR, META_RAISES, O | E, "a offset: axis1: axis2: dtype: out>", "trace"),
     # Products.
-    (TENSOR, META_RAISES, O | S | E, "a b out>", "dot"),
+    (TENSOR, META_RAISES, V | R | S | E, "a b out!", "dot"),  # an out without dimensions is written, and a scalar is given back
     (TENSOR, META_RAISES, S | E, "a b", "vdot inner kron"),
     (TENSOR, META_RAISES, O | S | E, "a b out>", "outer"),
     (TENSOR, META_RAISES, E, "a b axes:", "tensordot"),
@@ -377,7 +377,7 @@ METHODS = (
 )
 
 ARRAY_METHODS = (
-    (TENSOR, META_RAISES, O | S | E, "self b / out>", "dot"),
+    (TENSOR, META_RAISES, V | R | S | E, "self b / out!", "dot"),
     (META, META_RAISES, 0, "self /", "__len__"),
     (TENSOR, META_RAISES, 0, "self /", "__copy__"),
     (SCALAR, DATA_RAISES, 0, "self /", "__bool__ __int__ __float__ __complex__ __index__"),
