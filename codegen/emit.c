@@ -1,4 +1,5 @@
 #include "codegen/emit_private.h"
+#include "runtime/cpython/eval_hook.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -147,6 +148,8 @@ static fg_status assemble(fg_emit_state *e, bool is_host, PyCodeObject **out)
                                  (is_host && PyTuple_GET_SIZE(e->freevars) ? CO_NESTED : 0),
                         .firstlineno = base->co_firstlineno};
         st = fg_assemble(&input, out);
+        if (st == FG_OK && (st = fg_code_is_generated_set(*out)) != FG_OK)
+            Py_CLEAR(*out);
         if (st == FG_ERR_INVALID || st == FG_ERR_UNSUPPORTED || st == FG_ERR_BUG) {
             fprintf(stderr, "framegate: generated code was refused: %s\n", fg_canonical_why());
             st = FG_ERR_BUG;

@@ -185,7 +185,7 @@ static PyObject *segment_invert(PyObject *object)
         slots[self->n_slots + i] = fast[self->host_slots + i];
     PyFunctionObject *f = (PyFunctionObject *)func;
     fg_hidden_frame hidden, *const outer = host;
-    fg_view view = {slots, n, f->func_closure, f->func_globals, f->func_builtins, func, NULL, 0};
+    fg_view view = {slots, n, f->func_closure, f->func_globals, f->func_builtins, func, NULL, 0, 0};
     Py_INCREF(self);
     fg_frame_hide(&hidden, frame);
     host = &hidden;

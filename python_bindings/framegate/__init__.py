@@ -18,6 +18,7 @@ from framegate._compile import compile  # noqa: A004
 from framegate._core import Graph
 from framegate._entries import CacheEntry, GuardTree, cache_entries
 from framegate._explain import Explanation, explain, why
+from framegate._intercept import intercept
 from framegate._rules import (
     allow_in_graph,
     assume_constant_result,
@@ -51,6 +52,7 @@ __all__ = [
     "explain",
     "forbid_in_graph",
     "graph_break",
+    "intercept",
     "is_compiling",
     "logs",
     "reset",

@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import functools
 import inspect
+import types
 from collections.abc import Callable
 from typing import Any, TypeVar
+
+from framegate import _core
 
 RULES: dict[Callable[..., Any], str | tuple[str, Callable[..., Any]]] = {}
 
@@ -24,12 +27,20 @@ def _set(fn: Any, rule: str | tuple[str, Callable[..., Any]], user: str) -> Any:
     if inspect.ismethod(fn):
         # A bound method is made anew at each attribute read; what stays is its function.
         RULES[fn.__func__] = rule
+        _decide_anew(fn.__func__)
         return fn
     try:
         RULES[fn] = rule
     except TypeError:
         raise TypeError(f"framegate.{user} needs a hashable callable; {type(fn).__name__} objects are not") from None
+    _decide_anew(fn)
     return fn
+
+
+def _decide_anew(fn: Any) -> None:
+    """Frames of the function that intercept knows are looked at again."""
+    if isinstance(fn, types.FunctionType):
+        _core.intercept_forget(fn.__code__)
 
 
 def _set_all(fn: Any, rule: str, user: str) -> Any:

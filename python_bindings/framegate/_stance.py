@@ -75,7 +75,7 @@ def disable(fn: Any = None, *, recursive: bool = True) -> Any:
         return types.MethodType(disable(fn.__func__), fn.__self__)
     inner = _inner(fn)
     if inspect.isgeneratorfunction(inner) or inspect.iscoroutinefunction(inner) or inspect.isasyncgenfunction(inner):
-        _rules.RULES[inner] = "disable"  # its calls run plain anyway; a wrapper would change what `inspect` says
+        _rules._set(inner, "disable", "disable")  # its calls run plain anyway; a wrapper would change what `inspect` says
         return inner
 
     call_plain = _core.call_plain
@@ -96,7 +96,7 @@ def skip(fn: Any) -> Any:
     if not callable(fn):
         raise TypeError(f"framegate.skip takes a callable, not {type(fn).__name__}")
     inner = _inner(fn)
-    _rules.RULES[inner.__func__ if isinstance(inner, types.MethodType) else inner] = "skip"
+    _rules._set(inner, "skip", "skip")
     return inner
 
 

@@ -14,11 +14,12 @@ import difflib
 import logging
 import os
 import threading
+import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from framegate import _stats, exc
+from framegate import _core, _stats, exc
 
 #: What can be printed, and when.
 ARTIFACTS: dict[str, str] = {
@@ -26,6 +27,7 @@ ARTIFACTS: dict[str, str] = {
     "recompiles": "each compile after the first of a function: which guard of which entry failed, and the values seen",
     "guards": "the guard tree of each new entry",
     "graph_code": "the graphs of each new entry as Python code",
+    "intercept": "each code object that `intercept` leaves alone, and why",
     "bytecode": "the generated code of each new entry, disassembled",
 }
 
@@ -58,6 +60,7 @@ def set_logs(*artifacts: str, debug: bool = False) -> None:
             raise ValueError(f"there is no log artifact {name!r}; {hint}")
     _enabled.clear()
     _enabled.update(artifacts)
+    _core.intercept_log(left_alone if "intercept" in _enabled else None)
     if (artifacts or debug) and not any(isinstance(h, _StderrHandler) for h in _log.handlers):
         handler = _StderrHandler()
         handler.setFormatter(logging.Formatter("[%(name)s] %(message)s"))
@@ -146,6 +149,11 @@ def compiled(function: str, compile_id: str, seconds: float = 0.0, graphs: Itera
         import dis
 
         _print("bytecode", f"{function}, entry {compile_id}\n{dis.Bytecode(code).dis()}")
+
+
+def left_alone(code: types.CodeType, reason: str) -> None:
+    """Frames of this code object are not intercepted. Said once for each."""
+    _print("intercept", f'{code.co_qualname} ("{code.co_filename}", line {code.co_firstlineno}) runs plain: {reason}')
 
 
 def replayed(graph: str, backend: str, error: BaseException | None) -> None:

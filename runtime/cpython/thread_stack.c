@@ -7,7 +7,7 @@
  * A thread that runs plain never becomes the one that asked last: so fg_thread_is_ordinary says no there without looking at anything more.
  */
 #define _GNU_SOURCE
-#include "runtime/cpython/frame.h"
+#include "runtime/cpython/eval_hook.h"
 #include <pthread.h>
 
 /* Below this distance from the lowest address the kernel or a guard page may already refuse. */
@@ -64,11 +64,13 @@ void fg_thread_plain_enter(void)
 {
     plain_depth++;
     fg_thread_stack_last = (fg_thread_stack){0};
+    fg_eval_forget_thread();
 }
 
 void fg_thread_plain_leave(void)
 {
     plain_depth--;
+    fg_eval_forget_thread();
 }
 
 int fg_thread_is_plain(void)

@@ -13,6 +13,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
 #include "runtime/hook/hook_hit.h"
+#include "runtime/hook/hook_intercept.h"
 
 #include <alloca.h>
 #include <string.h>
@@ -37,8 +38,7 @@ static fg_hit result_of_failure(fg_status st)
     return st == FG_ERR_PYTHON ? FG_HIT_ERROR : FG_HIT_PLAIN;
 }
 
-__attribute__((noinline)) fg_hit fg_hit_make_target(fg_site_owner *owner, const fg_view *view, fg_entry *entry, uint32_t winner,
-                                                    fg_target *spare)
+__attribute__((noinline)) fg_hit fg_hit_make_target(fg_site_owner *owner, const fg_view *view, fg_entry *entry, uint32_t winner)
 {
     PyObject *func = NULL, *type, *value, *traceback;
     if (!owner->shared && fg_target_move(owner, winner, entry))
@@ -47,14 +47,10 @@ __attribute__((noinline)) fg_hit fg_hit_make_target(fg_site_owner *owner, const 
     PyErr_Fetch(&type, &value, &traceback);
     fg_status st = fg_target_make(owner, entry, view, &func);
     if (st == FG_OK) {
-        if (owner->shared && entry->uses_closure) {
-            Py_XSETREF(spare->func, func);
-            spare->uid = entry->uid;
-        } else if (owner->shared && (st = fg_target_rest(func)) != FG_OK) {
+        if (owner->shared && (st = fg_target_rest(func)) != FG_OK)
             Py_DECREF(func);
-        } else {
+        else
             st = fg_target_keep(owner, winner, entry, func);
-        }
     }
     if (st != FG_ERR_PYTHON || type != NULL)
         PyErr_Restore(type, value, traceback);
@@ -63,7 +59,7 @@ __attribute__((noinline)) fg_hit fg_hit_make_target(fg_site_owner *owner, const 
 }
 
 __attribute__((noinline)) fg_hit fg_hit_evaluate_large(fg_site_owner *owner, fg_cache_snapshot *snapshot, const fg_view *view,
-                                                       const uint64_t *usable, fg_target *spare, PyObject **result)
+                                                       const uint64_t *usable, PyObject **result)
 {
     size_t room = (size_t)fg_program_max_inputs(snapshot->program) + 1;
     PyObject **heap = NULL, **inputs;
@@ -71,27 +67,27 @@ __attribute__((noinline)) fg_hit fg_hit_evaluate_large(fg_site_owner *owner, fg_
         inputs = alloca(room * sizeof *inputs);
     else if ((inputs = heap = fg_malloc(room * sizeof *inputs)) == NULL)
         return FG_HIT_PLAIN;
-    fg_hit hit = fg_hit_evaluate(owner, snapshot, view, usable, inputs + 1, spare, result);
+    fg_hit hit = fg_hit_evaluate(owner, snapshot, view, usable, inputs + 1, result);
     fg_free(heap);
     return hit;
 }
 
-static fg_hit evaluate_any(fg_site_owner *owner, fg_cache_snapshot *snapshot, const fg_view *view, fg_target *spare, PyObject **result)
+static fg_hit evaluate_any(fg_site_owner *owner, fg_cache_snapshot *snapshot, const fg_view *view, PyObject **result)
 {
     uint64_t usable[FG_CACHE_MAX_ENTRIES / 64];
     fg_cache_snapshot_usable(snapshot, usable);
-    return fg_hit_evaluate_large(owner, snapshot, view, usable, spare, result);
+    return fg_hit_evaluate_large(owner, snapshot, view, usable, result);
 }
 
 /* Everything but the first evaluation: rounds after a change, with dead entries masked. */
-static __attribute__((noinline)) fg_hit evaluate_again(fg_site_owner *owner, const fg_view *view, fg_target *spare, PyObject **result)
+static __attribute__((noinline)) fg_hit evaluate_again(fg_site_owner *owner, const fg_view *view, PyObject **result)
 {
     for (int round = 0; round < MAX_ROUNDS; round++) {
         fg_site *site = owner->site;
         fg_cache_snapshot *snapshot = site == NULL ? NULL : fg_cache_snapshot_take(&site->cache);
         if (snapshot == NULL)
             return FG_HIT_NONE;
-        fg_hit hit = evaluate_any(owner, snapshot, view, spare, result);
+        fg_hit hit = evaluate_any(owner, snapshot, view, result);
         if (hit == FG_HIT_DONE)
             return hit;
         fg_cache_snapshot_release_locked(snapshot);
@@ -255,7 +251,9 @@ static fg_status compile_entry(fg_site *site, fg_site_owner *owner, const fg_vie
     uint32_t outer = site->compiling;
     site->compiling = fg_hook.fork_generation;
     compiles_of_thread++;
+    fg_intercept_pause();
     fg_status st = compile_callback(&request, out);
+    fg_intercept_resume();
     compiles_of_thread--;
     site->compiling = outer == fg_hook.fork_generation ? outer : 0;
     if (st == FG_ERR_PYTHON && !PyErr_Occurred())
@@ -318,7 +316,7 @@ static void order_again(fg_site *site)
         (void)fg_cache_rebuild(&site->cache, NULL); /* failure leaves the program as it is */
 }
 
-static __attribute__((noinline)) fg_outcome dispatch_miss(fg_site_owner *owner, const fg_view *view, fg_target *spare, PyObject **result)
+static __attribute__((noinline)) fg_outcome dispatch_miss(fg_site_owner *owner, const fg_view *view, PyObject **result)
 {
     PyObject *type, *value, *traceback;
     fg_site *site = owner->site;
@@ -353,7 +351,7 @@ static __attribute__((noinline)) fg_outcome dispatch_miss(fg_site_owner *owner, 
     }
     fg_outcome outcome = st == FG_ERR_PYTHON ? FG_OUTCOME_ERROR : FG_OUTCOME_PLAIN;
     if (st == FG_OK) {
-        fg_hit hit = owner->site == site ? evaluate_again(owner, view, spare, result) : FG_HIT_PLAIN;
+        fg_hit hit = owner->site == site ? evaluate_again(owner, view, result) : FG_HIT_PLAIN;
         if (hit == FG_HIT_DONE) {
             outcome = FG_OUTCOME_HIT;
         } else if (hit == FG_HIT_ERROR) {
@@ -373,7 +371,7 @@ static __attribute__((noinline)) fg_outcome dispatch_miss(fg_site_owner *owner, 
 
 /* Another thread compiles here, and the user wants to have what it makes rather than a plain run: look again when it is done. FG_HIT_NONE: it made
  * nothing for this call, or there was nothing to wait for. */
-static __attribute__((noinline)) fg_hit wait_for_other(fg_site_owner *owner, const fg_view *view, fg_target *spare, PyObject **result)
+static __attribute__((noinline)) fg_hit wait_for_other(fg_site_owner *owner, const fg_view *view, PyObject **result)
 {
     fg_site *site = owner->site;
     /* A thread that compiles itself (its backend calls gates) waits for nobody: the other one might wait for it. */
@@ -398,7 +396,7 @@ static __attribute__((noinline)) fg_hit wait_for_other(fg_site_owner *owner, con
             hit = FG_HIT_PLAIN;
     }
     if (hit == FG_HIT_NONE && owner->site == site)
-        hit = evaluate_again(owner, view, spare, result);
+        hit = evaluate_again(owner, view, result);
     fg_site_drop(site);
     return hit;
 }
@@ -408,25 +406,19 @@ static fg_outcome outcome_of(fg_hit hit)
     return hit == FG_HIT_DONE ? FG_OUTCOME_HIT : hit == FG_HIT_ERROR ? FG_OUTCOME_ERROR : FG_OUTCOME_PLAIN;
 }
 
-__attribute__((noinline)) fg_outcome fg_site_dispatch_rest(fg_site_owner *owner, const fg_view *view, fg_hit hit, fg_target *spare,
-                                                           PyObject **result)
+__attribute__((noinline)) fg_outcome fg_site_dispatch_rest(fg_site_owner *owner, const fg_view *view, fg_hit hit, PyObject **result)
 {
     if (hit == FG_HIT_AGAIN)
-        hit = evaluate_again(owner, view, spare, result);
+        hit = evaluate_again(owner, view, result);
     if (hit == FG_HIT_NONE && owner->site != NULL)
-        hit = wait_for_other(owner, view, spare, result);
-    fg_outcome outcome = hit == FG_HIT_NONE && owner->site != NULL ? dispatch_miss(owner, view, spare, result) : outcome_of(hit);
-    if (spare->func != NULL) {
-        Py_CLEAR(spare->func);
-    }
-    return outcome;
+        hit = wait_for_other(owner, view, result);
+    return hit == FG_HIT_NONE && owner->site != NULL ? dispatch_miss(owner, view, result) : outcome_of(hit);
 }
 
 fg_outcome fg_site_dispatch(fg_site_owner *owner, const fg_view *view, PyObject **result)
 {
-    fg_target spare;
-    fg_hit hit = fg_site_hit(owner, view, &spare, result);
-    return FG_LIKELY(hit == FG_HIT_DONE) ? FG_OUTCOME_HIT : fg_site_dispatch_rest(owner, view, hit, &spare, result);
+    fg_hit hit = fg_site_hit(owner, view, result);
+    return FG_LIKELY(hit == FG_HIT_DONE) ? FG_OUTCOME_HIT : fg_site_dispatch_rest(owner, view, hit, result);
 }
 
 fg_status fg_site_find(fg_site *site, const fg_view *view, fg_entry **out)

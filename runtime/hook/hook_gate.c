@@ -6,11 +6,12 @@
 #include "runtime/cpython/frame.h"
 #include "runtime/hook/hook_handover.h"
 #include "runtime/hook/hook_hit.h"
+#include "runtime/hook/hook_thread.h"
 
 #include <stddef.h>
 #include <string.h>
 
-enum { FEW_SLOTS = 16, STACK_RESERVE = 96 * 1024 };
+enum { FEW_SLOTS = 16 };
 
 static fg_gate *gate_of(PyObject *self)
 {
@@ -63,6 +64,7 @@ static inline void make_view(fg_view *view, const fg_gate *gate, PyObject *const
     view->func = gate->func;
     view->lent = lent;
     view->n_lent = n_lent;
+    view->is_frame = 0;
 }
 
 static __attribute__((noinline)) PyObject *stack_exhausted(fg_gate *gate)
@@ -119,29 +121,13 @@ static __attribute__((noinline)) int prepare_call(fg_gate *gate)
     return st == FG_OK;
 }
 
-static __attribute__((noinline)) int may_run_traced(void)
-{
-    fg_hook_config_refresh();
-    return fg_hook.compile_under_tracing;
-}
-
-enum thread_says { CALL_GOES_ON, CALL_RUNS_PLAIN, CALL_HAS_NO_STACK };
-static __attribute__((noinline)) enum thread_says ask_thread(void)
-{
-    if (fg_stack_left() < STACK_RESERVE)
-        return fg_stack_fits_plain() ? CALL_RUNS_PLAIN : CALL_HAS_NO_STACK;
-    if (fg_thread_is_plain())
-        return CALL_RUNS_PLAIN;
-    return fg_thread_traced() && !may_run_traced() ? CALL_RUNS_PLAIN : CALL_GOES_ON;
-}
-
 static PyObject *gate_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     fg_gate *gate = gate_of(self);
-    if (FG_UNLIKELY(!fg_thread_is_ordinary(STACK_RESERVE))) {
-        enum thread_says says = ask_thread();
-        if (says != CALL_GOES_ON)
-            return says == CALL_RUNS_PLAIN ? run_plain(gate, args, nargsf, kwnames) : stack_exhausted(gate);
+    if (FG_UNLIKELY(!fg_thread_is_ordinary(FG_STACK_RESERVE))) {
+        const fg_thread_says says = fg_ask_thread();
+        if (says != FG_CALL_GOES_ON)
+            return says == FG_CALL_RUNS_PLAIN ? run_plain(gate, args, nargsf, kwnames) : stack_exhausted(gate);
     }
     if (FG_UNLIKELY(fg_hook.plain | gate->owner.state) && (fg_hook.plain || gate->owner.state == FG_RUN_DISABLED))
         return run_plain(gate, args, nargsf, kwnames);
@@ -153,13 +139,12 @@ static PyObject *gate_call(PyObject *self, PyObject *const *args, size_t nargsf,
     if (FG_UNLIKELY(kwnames != NULL) || FG_UNLIKELY(PyVectorcall_NARGS(nargsf) != gate->n_exact))
         return call_bound(gate, args, nargsf, kwnames);
     fg_view view;
-    fg_target spare;
     PyObject *result = NULL;
     make_view(&view, gate, args, gate->n_exact, args, gate->n_exact);
-    fg_hit hit = fg_site_hit(&gate->owner, &view, &spare, &result);
+    fg_hit hit = fg_site_hit(&gate->owner, &view, &result);
     if (FG_LIKELY(hit == FG_HIT_DONE))
         return result;
-    if (fg_site_dispatch_rest(&gate->owner, &view, hit, &spare, &result) == FG_OUTCOME_PLAIN)
+    if (fg_site_dispatch_rest(&gate->owner, &view, hit, &result) == FG_OUTCOME_PLAIN)
         return run_plain(gate, args, nargsf, kwnames);
     return result;
 }

@@ -3,6 +3,7 @@
 #include "guards/guard_drop.h"
 #include "runtime/base/alloc.h"
 #include "runtime/cpython/canonical.h"
+#include "runtime/cpython/eval_hook.h"
 #include "runtime/cpython/frame.h"
 
 enum { FEW = 16, MAX_PARTS = 1000, MAX_DEPTH = 8 };
@@ -14,8 +15,13 @@ PyObject *fg_handover_plain(PyObject *func, PyObject *const *args, size_t nargsf
     for (Py_ssize_t i = 0; i < n && stack == NULL; i++)
         if (Py_REFCNT(args[i]) == 1 && (stack = fg_frame_stack(args, n)) == NULL)
             break;
-    if (stack == NULL || (n > FEW && (given = fg_malloc((size_t)n * sizeof *given)) == NULL))
-        return ((PyFunctionObject *)func)->vectorcall(func, args, nargsf, kwnames);
+    /* Its frame is not for whoever intercepts: it was decided here. */
+    fg_eval_mark(func);
+    if (stack == NULL || (n > FEW && (given = fg_malloc((size_t)n * sizeof *given)) == NULL)) {
+        result = ((PyFunctionObject *)func)->vectorcall(func, args, nargsf, kwnames);
+        fg_eval_unmark();
+        return result;
+    }
     for (Py_ssize_t i = 0; i < n; i++) {
         given[i] = stack[i];
         if (Py_REFCNT(given[i]) == 1) {
@@ -24,6 +30,7 @@ PyObject *fg_handover_plain(PyObject *func, PyObject *const *args, size_t nargsf
         }
     }
     result = ((PyFunctionObject *)func)->vectorcall(func, given, (size_t)PyVectorcall_NARGS(nargsf), kwnames);
+    fg_eval_unmark();
     if (given != few)
         fg_free(given);
     return result;
@@ -37,7 +44,7 @@ static int is_among(PyObject *o, PyObject *const *inputs, uint32_t n_inputs)
     return 0;
 }
 
-/* Arguments that were bound have a reference in the slots of the view too. */
+/* Arguments that were bound have a reference in the slots of the view too. Those of a frame have only that, and it may do without. */
 void fg_handover_inputs(const fg_view *view, PyObject *const *inputs, uint32_t n_inputs)
 {
     const int is_bound = view->slots != view->lent;
@@ -45,8 +52,13 @@ void fg_handover_inputs(const fg_view *view, PyObject *const *inputs, uint32_t n
     for (Py_ssize_t i = 0; i < view->n_lent; i++) {
         PyObject *o = view->lent[i];
         Py_ssize_t slot = 0;
-        if (Py_REFCNT(o) != 1 + is_bound || !is_among(o, inputs, n_inputs))
+        if (o == NULL || Py_REFCNT(o) != 1 + is_bound || !is_among(o, inputs, n_inputs))
             continue;
+        if (view->is_frame) {
+            slots[i] = NULL;
+            Py_SET_REFCNT(o, 0);
+            continue;
+        }
         while (is_bound && slot < view->n_slots && slots[slot] != o)
             slot++;
         if ((is_bound && slot == view->n_slots) || (stack == NULL && (stack = fg_frame_stack(view->lent, view->n_lent)) == NULL))

@@ -21,17 +21,17 @@ enum { FG_HIT_FEW_INPUTS = 12 }; /* in the frame of the hit path */
 
 typedef enum fg_hit { FG_HIT_DONE, FG_HIT_AGAIN, FG_HIT_NONE, FG_HIT_PLAIN, FG_HIT_ERROR } fg_hit;
 
-/* Make the winner's target and keep it with the owner, or in *spare if the owner may not keep it. Runs the allocator and so perhaps the
+/* Make the winner's target and keep it with the owner. Runs the allocator and so perhaps the
  * collector. */
-fg_hit fg_hit_make_target(fg_site_owner *owner, const fg_view *view, fg_entry *entry, uint32_t winner, fg_target *spare);
+fg_hit fg_hit_make_target(fg_site_owner *owner, const fg_view *view, fg_entry *entry, uint32_t winner);
 /* As fg_hit_evaluate, with room for inputs of its own. */
 fg_hit fg_hit_evaluate_large(fg_site_owner *owner, fg_cache_snapshot *snapshot, const fg_view *view, const uint64_t *usable,
-                             fg_target *spare, PyObject **result);
-/* Everything but a hit at the first evaluation: hit is what that one gave. Drops the spare target. */
-fg_outcome fg_site_dispatch_rest(fg_site_owner *owner, const fg_view *view, fg_hit hit, fg_target *spare, PyObject **result);
+                             PyObject **result);
+/* Everything but a hit at the first evaluation: hit is what that one gave. */
+fg_outcome fg_site_dispatch_rest(fg_site_owner *owner, const fg_view *view, fg_hit hit, PyObject **result);
 
 static inline PyObject *fg_hit_target(const fg_site_owner *owner, const fg_view *view, const fg_entry *entry, uint32_t winner,
-                                      const fg_target *spare, fg_lend *lend)
+                                      fg_lend *lend)
 {
     if (FG_LIKELY(winner < owner->n_targets) && FG_LIKELY(owner->targets[winner].uid == entry->uid)) {
         PyObject *func = owner->targets[winner].func;
@@ -39,13 +39,12 @@ static inline PyObject *fg_hit_target(const fg_site_owner *owner, const fg_view 
         if (!owner->shared || (*lend = fg_target_lend(func, view)) != FG_LEND_TAKEN)
             return func;
     }
-    return spare->uid == entry->uid ? spare->func : NULL;
+    return NULL;
 }
 
 /* Evaluate with room for the inputs and run the winner. usable as in fg_program_eval. */
 static inline __attribute__((always_inline)) fg_hit fg_hit_evaluate(fg_site_owner *owner, fg_cache_snapshot *snapshot, const fg_view *view,
-                                                                    const uint64_t *usable, PyObject **inputs, fg_target *spare,
-                                                                    PyObject **result)
+                                                                    const uint64_t *usable, PyObject **inputs, PyObject **result)
 {
     fg_eval eval = {0};
     fg_eval_result what = fg_program_eval(snapshot->program, view, snapshot->recency, usable, inputs, &eval);
@@ -60,9 +59,9 @@ static inline __attribute__((always_inline)) fg_hit fg_hit_evaluate(fg_site_owne
         return FG_HIT_AGAIN;
     }
     fg_lend lend = FG_LEND_TAKEN;
-    PyObject *target = fg_hit_target(owner, view, entry, eval.winner, spare, &lend);
+    PyObject *target = fg_hit_target(owner, view, entry, eval.winner, &lend);
     if (FG_UNLIKELY(target == NULL)) {
-        fg_hit made = fg_hit_make_target(owner, view, entry, eval.winner, spare);
+        fg_hit made = fg_hit_make_target(owner, view, entry, eval.winner);
         if (eval.held != NULL)
             fg_eval_release(&eval);
         return made;
@@ -97,21 +96,18 @@ static inline __attribute__((always_inline)) fg_hit fg_hit_evaluate(fg_site_owne
     return FG_HIT_DONE;
 }
 
-/* spare is written where the answer is not DONE, and is for fg_site_dispatch_rest. */
-static inline __attribute__((always_inline)) fg_hit fg_site_hit(fg_site_owner *owner, const fg_view *view, fg_target *spare,
-                                                                PyObject **result)
+static inline __attribute__((always_inline)) fg_hit fg_site_hit(fg_site_owner *owner, const fg_view *view, PyObject **result)
 {
     fg_cache_snapshot *snapshot = fg_cache_snapshot_peek(&owner->site->cache);
-    *spare = (fg_target){0, NULL};
     if (FG_UNLIKELY(snapshot == NULL))
         return FG_HIT_NONE;
     fg_hit hit;
     fg_cache_snapshot_retain_locked(snapshot);
     if (FG_LIKELY(fg_program_max_inputs(snapshot->program) <= FG_HIT_FEW_INPUTS)) {
         PyObject *inputs[FG_HIT_FEW_INPUTS + 1];
-        hit = fg_hit_evaluate(owner, snapshot, view, NULL, inputs + 1, spare, result);
+        hit = fg_hit_evaluate(owner, snapshot, view, NULL, inputs + 1, result);
     } else {
-        hit = fg_hit_evaluate_large(owner, snapshot, view, NULL, spare, result);
+        hit = fg_hit_evaluate_large(owner, snapshot, view, NULL, result);
     }
     if (FG_UNLIKELY(hit != FG_HIT_DONE))
         fg_cache_snapshot_release_locked(snapshot);

@@ -1,6 +1,7 @@
 #include "runtime/hook/hook_module.h"
 #include "runtime/cpython/frame.h"
 #include "runtime/hook/hook_gate.h"
+#include "runtime/hook/hook_intercept.h"
 
 enum { PLAIN_RESERVE = 96 * 1024 };
 
@@ -42,6 +43,7 @@ static PyObject *reset(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
     fg_site_reset_all();
+    fg_intercept_forget(NULL);
     Py_RETURN_NONE;
 }
 
@@ -53,6 +55,7 @@ static PyObject *reset_gate(PyObject *module, PyObject *object)
         return NULL;
     if (gate->owner.site != NULL)
         fg_site_reset(gate->owner.site);
+    fg_intercept_forget((PyCodeObject *)((PyFunctionObject *)gate->func)->func_code);
     Py_RETURN_NONE;
 }
 
@@ -238,6 +241,7 @@ static PyObject *finalizing(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
     fg_hook_finalizing_set();
+    fg_eval_disarm();
     fg_site_reset_all();
     Py_RETURN_NONE;
 }
@@ -285,6 +289,7 @@ fg_status fg_hook_module_init(PyObject *module)
         PyModule_AddType(module, &fg_guards_object_type) < 0 || PyModule_AddFunctions(module, functions) < 0)
         return FG_ERR_PYTHON;
     FG_TRY(fg_site_type_init());
+    FG_TRY(fg_intercept_init(module));
     FG_TRY(register_exit());
     FG_TRY(fg_hook_fork_watch());
     fg_hook_config_refresh();

@@ -104,7 +104,7 @@ struct fg_site_owner {
     fg_target *targets; /* at the index the entry has in the snapshot, moved there when found elsewhere */
     uint32_t n_targets;
     uint8_t state;    /* fg_run_state */
-    uint8_t shared;   /* used by several functions (a segment): targets with a closure are not kept */
+    uint8_t shared;   /* used by several functions (a segment, a row of an interception): targets are lent what is the function's */
     uint8_t at_limit; /* recompile_limit was reached: as run-only until reset */
     uint32_t compiles;
     uint32_t recompile_limit; /* 0: the configured default */
@@ -158,10 +158,10 @@ uint32_t fg_site_cache_size(const fg_site *site);
 
 /* Layer-internal (hook_target.c, hook_site.c). */
 fg_status fg_target_make(const fg_site_owner *owner, fg_entry *entry, const fg_view *view, FG_NEW PyObject **out);
-/* A shared owner's targets have no globals between calls (rest); a call lends its own and takes them back when the target has returned. */
+/* A shared owner's targets have no globals and no closure between calls (rest); a call lends its own and takes them back when the target has returned. */
 typedef enum fg_lend { FG_LEND_TAKEN, FG_LEND_RUNS, FG_LEND_LENT } fg_lend;
 fg_status fg_target_rest(PyObject *target);
-/* TAKEN: it is in use with the globals of another function. RUNS: with these. */
+/* TAKEN: it is in use with the globals or closure of another function. RUNS: with these. */
 fg_lend fg_target_lend(PyObject *target, const fg_view *view);
 void fg_target_returned(fg_site_owner *owner, PyObject *target);
 /* Keep a target at this index; steals func. */

@@ -6,7 +6,8 @@
  * its docstring is a tuple of the two. A segment runs inside such a target.
  *
  * A shared owner (a segment) is a constant of a code object, where the collector does not see it: a target kept there with the globals it ran with would
- * keep a module that nobody else knows alive for ever. So between calls its targets have no globals but an empty dict; a call lends them its own.
+ * keep a module that nobody else knows alive for ever. So between calls its targets have no globals but an empty dict, and no closure; a call lends them its
+ * own. A call that finds the target lent to one with others gets a new one.
  */
 #include "runtime/base/alloc.h"
 #include "runtime/hook/hook_site.h"
@@ -52,23 +53,27 @@ fg_status fg_target_rest(PyObject *target)
     PyFunctionObject *func = (PyFunctionObject *)target;
     if (no_globals == NULL && (no_globals = PyDict_New()) == NULL)
         return FG_ERR_PYTHON;
-    PyObject *globals = func->func_globals, *builtins = func->func_builtins;
+    PyObject *globals = func->func_globals, *builtins = func->func_builtins, *closure = func->func_closure;
     func->func_globals = Py_NewRef(no_globals);
     func->func_builtins = Py_NewRef(no_globals);
+    func->func_closure = NULL;
     Py_DECREF(globals);
     Py_DECREF(builtins);
+    Py_XDECREF(closure);
     return FG_OK;
 }
 
 fg_lend fg_target_lend(PyObject *target, const fg_view *view)
 {
     PyFunctionObject *func = (PyFunctionObject *)target;
-    if (func->func_globals == view->globals && func->func_builtins == view->builtins)
+    PyObject *closure = ((PyCodeObject *)func->func_code)->co_nfreevars > 0 ? view->closure : NULL;
+    if (func->func_globals == view->globals && func->func_builtins == view->builtins && func->func_closure == closure)
         return FG_LEND_RUNS; /* further out, or in another thread: who lent it takes it back */
     if (func->func_globals != no_globals)
         return FG_LEND_TAKEN;
     func->func_globals = Py_NewRef(view->globals);
     func->func_builtins = Py_NewRef(view->builtins);
+    func->func_closure = Py_XNewRef(closure);
     Py_DECREF(no_globals); /* twice what the target had; the first reference stays ours */
     Py_DECREF(no_globals);
     return FG_LEND_LENT;
