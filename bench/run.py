@@ -28,7 +28,7 @@ HERE = Path(__file__).resolve().parent
 def row_names() -> dict[str, str]:
     """Row name -> module, in the order of the table; torch rows only where torch is installed."""
     names = {}
-    for module in ("rows_numpy", "rows_torch"):
+    for module in ("rows_numpy", "rows_hook", "rows_torch"):
         text = (HERE / f"{module}.py").read_text(encoding="utf-8")
         table = text.rsplit("ROWS = {", 1)[1]
         for line in table.splitlines():
