@@ -1,4 +1,4 @@
-"""Which modules of CPython's test suite stdlib_tests.py runs, and which of their tests may come out otherwise."""
+"""Which modules of CPython's test suite framegate.testing.cpython runs, and which of their tests may come out otherwise."""
 
 MODULES = """
     test_grammar test_scope test_generators test_exceptions test_dict test_list test_set test_tuple test_int test_float test_string test_unicode
