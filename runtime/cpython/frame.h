@@ -117,6 +117,18 @@ static inline void fg_thread_levels_add(int n)
 }
 #endif
 
+/* Levels of Python calls, of those that the interpreter's recursion limit allows this thread: what the engine itself calls is not to fail where the user's program
+ * is nearly as deep as it may be. */
+static inline void fg_thread_depth_add(int n)
+{
+    PyThreadState *const thread = _PyThreadState_UncheckedGet();
+#if PY_VERSION_HEX >= 0x030c0000
+    thread->py_recursion_remaining += n;
+#else
+    thread->recursion_remaining += n;
+#endif
+}
+
 /* An attribute's value in the instance dict or the inline values of an object, borrowed, or NULL. Never materialises a dict, never raises. name is interned. */
 FG_BORROWED PyObject *fg_instance_attr(PyObject *object, PyObject *name);
 /* Number of instance attributes and the i-th one in insertion order (name, value borrowed); 0 past the end. For the tracer. */

@@ -32,6 +32,8 @@ struct fg_active {
     fg_active *next;  /* of the handle */
 };
 
+enum { OWN_DEPTH = 1000 };
+
 static PyTypeObject handle_type;
 static fg_interception *kept, *all;
 static Py_ssize_t leases;
@@ -57,12 +59,14 @@ static const void *asker_here(void)
 void fg_intercept_pause(void)
 {
     paused++;
+    fg_thread_depth_add(OWN_DEPTH);
     fg_eval_forget_thread();
 }
 
 void fg_intercept_resume(void)
 {
     paused--;
+    fg_thread_depth_add(-OWN_DEPTH);
     fg_eval_forget_thread();
 }
 

@@ -56,7 +56,8 @@ extern PyTypeObject fg_interception_type;
 
 fg_status fg_intercept_init(PyObject *module);
 
-/* Between pause and resume, which nest, this thread's frames are offered to nobody: what compiles is not compiled. */
+/* Between pause and resume, which nest, this thread runs Python on the engine's account: its frames are offered to nobody, and the depth of the user's calls does
+ * not count. */
 void fg_intercept_pause(void);
 void fg_intercept_resume(void);
 
