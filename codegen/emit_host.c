@@ -429,20 +429,20 @@ fail:
 }
 
 /* super() finds the class and the first argument in the slots that the user's own frame would have: here they are named. */
-static fg_status emit_super(fg_host *h, int32_t i)
+static fg_status emit_super(fg_host *h, int32_t class_slot, int32_t first_slot_of_user, bool is_cell)
 {
     fg_emit_state *e = h->e;
-    const fg_instr *cell = &h->root->instrs[i], *first = cell + 1;
     fg_status st;
-    PyObject *function = fg_emit_own(e, fg_super_function()), *cell_slot = fg_emit_own(e, PyLong_FromLong(e->slot_map[cell->arg])),
-             *first_slot = fg_emit_own(e, PyLong_FromLong(e->slot_map[first->arg]));
+    PyObject *function = fg_emit_own(e, fg_super_function()),
+             *cell_slot = fg_emit_own(e, PyLong_FromLong(class_slot < 0 ? -1 : e->slot_map[class_slot])),
+             *first_slot = fg_emit_own(e, PyLong_FromLong(first_slot_of_user < 0 ? -1 : e->slot_map[first_slot_of_user]));
     if (function == NULL || cell_slot == NULL || first_slot == NULL)
         return FG_ERR_PYTHON;
     FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, function));
     FG_TRY(fg_emit_op(e, FG_OP_SWAP, 2, NULL));
     FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, cell_slot));
     FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, first_slot));
-    FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, first->op == FG_OP_LOAD_DEREF ? Py_True : Py_False));
+    FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, is_cell ? Py_True : Py_False));
     return fg_emit_op(e, FG_OP_CALL, 4, NULL);
 fail:
     return st;
@@ -524,8 +524,12 @@ static fg_status emit_body(fg_host *h)
         if (in->op == FG_OP_CALL_SUPER) {
             FG_TRY(emit_super_of(h, in));
         } else if (h->root->instrs[fg_icode_group_end(h->root, i)].op == FG_OP_CALL_SUPER) {
-            FG_TRY(emit_super(h, i));
+            FG_TRY(emit_super(h, in->arg, in[1].arg, in[1].op == FG_OP_LOAD_DEREF));
             i = fg_icode_group_end(h->root, i);
+        } else if (in->op == FG_OP_CALL && in->arg == 0 && fg_icode_super_at(h->root, i) != FG_SUPER_NOT) {
+            const PyCodeObject *code = h->root->code;
+            const int32_t first = code->co_argcount > 0 ? 0 : -1;
+            FG_TRY(emit_super(h, fg_icode_class_slot(h->root), first, first == 0 && (kind_of(code, 0) & KIND_CELL)));
         } else {
             if (in->op == FG_OP_RETURN_VALUE)
                 FG_TRY(emit_ends(h));

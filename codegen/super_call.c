@@ -13,11 +13,20 @@ static PyObject *super_here(PyObject *module, PyObject *const *args, Py_ssize_t 
     if (!PyType_Check(args[0]) || !PyType_IsSubtype((PyTypeObject *)args[0], &PySuper_Type))
         return PyObject_CallNoArgs(args[0]);
     PyObject **slots = fg_frame_slots(fg_frame_current());
-    PyObject *cell = slots[PyLong_AsSsize_t(args[1])], *first = slots[PyLong_AsSsize_t(args[2])];
+    const Py_ssize_t cell_slot = PyLong_AsSsize_t(args[1]), first_slot = PyLong_AsSsize_t(args[2]);
+    if (first_slot < 0) {
+        PyErr_SetString(PyExc_RuntimeError, "super(): no arguments");
+        return NULL;
+    }
+    PyObject *cell = cell_slot < 0 ? NULL : slots[cell_slot], *first = slots[first_slot];
     if (args[3] == Py_True && first != NULL && PyCell_Check(first))
         first = PyCell_GET(first);
     if (first == NULL) {
         PyErr_SetString(PyExc_RuntimeError, "super(): arg[0] deleted");
+        return NULL;
+    }
+    if (cell_slot < 0) {
+        PyErr_SetString(PyExc_RuntimeError, "super(): __class__ cell not found");
         return NULL;
     }
     PyObject *cls = cell != NULL && PyCell_Check(cell) ? PyCell_GET(cell) : NULL;

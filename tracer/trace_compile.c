@@ -482,7 +482,7 @@ static fg_status compile(fg_compile_request *request, fg_entry **out)
         FG_TRY(fg_resume_root(request->site, &point));
     FG_TRY(fg_desc_new(&t.desc));
     FG_TRY(fg_decode(code, &icode));
-    if (fg_icode_remakes_cell(icode)) {
+    if (fg_icode_remakes_cell(icode) || fg_icode_unpacks_for_super(icode)) {
         request->forever = 1;
         st = FG_ERR_UNSUPPORTED;
         goto fail;

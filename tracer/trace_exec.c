@@ -181,9 +181,43 @@ static fg_flow function_attribute(fg_trace *t, fg_tframe *f, int32_t bit)
 
 /* --- calls */
 
+static bool is_unbound(const fg_value *v)
+{
+    return v->kind == FG_V_LAZY && v->real == NULL;
+}
+
+/* super() that is not used at once for an attribute, which would be an instruction of its own: class and first argument are those of the frame. */
+static fg_flow call_super_here(fg_trace *t, fg_tframe *f, fg_value *callee, fg_value **out)
+{
+    const int32_t slot = fg_icode_class_slot(f->icode);
+    fg_value *cell, *first = f->locals[0];
+    if (slot < 0 || f->icode->code->co_argcount < 1)
+        return fg_break(t, FG_BREAK_RAISES, "super() of no method");
+    FG_DO(cell_at(t, slot, &cell));
+    if (PyBytes_AS_STRING(f->icode->code->co_localspluskinds)[0] & 0x40) {
+        fg_value *around;
+        FG_DO(cell_at(t, 0, &around));
+        first = around->a;
+    }
+    if (cell->a == NULL || first == NULL || is_unbound(first))
+        return fg_break(t, FG_BREAK_RAISES, "super() of an unbound variable");
+    if (cell->a->kind == FG_V_LAZY)
+        FG_DO(fg_rely_on(t, cell->a));
+    if (first->kind == FG_V_LAZY)
+        FG_DO(fg_rely_on(t, first));
+    return fg_super_call(t, callee, cell->a, first, out);
+}
+
 static fg_flow call(fg_trace *t, fg_tframe *f, int32_t n, PyObject *kwnames, int32_t extra)
 {
     fg_value *out, *callee = f->stack[f->sp - n - 1 - extra];
+    if (n == 0 && kwnames == NULL) {
+        FG_DO(fg_look(t, &callee));
+        if (callee->kind == FG_V_CONST && callee->real == (PyObject *)&PySuper_Type) {
+            FG_DO(call_super_here(t, f, callee, &out));
+            return give(t, f, 1, out);
+        }
+    }
     fg_value **args = fg_arena_alloc(&t->arena, (size_t)(n + 1) * sizeof *args);
     if (args == NULL)
         return fg_nomem();
@@ -316,11 +350,6 @@ static fg_flow match_test(fg_trace *t, fg_tframe *f, bool mapping)
 static fg_flow give_bool(fg_trace *t, fg_tframe *f, int32_t n, bool yes)
 {
     return give(t, f, n, fg_value_const(t, yes ? Py_True : Py_False));
-}
-
-static bool is_unbound(const fg_value *v)
-{
-    return v->kind == FG_V_LAZY && v->real == NULL;
 }
 
 /* The variable of a comprehension is saved on the stack while it runs. An unbound one is there as a value that stands for nothing: the

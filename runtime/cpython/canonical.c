@@ -291,3 +291,63 @@ int fg_icode_remakes_cell(const fg_icode *icode)
             return 1;
     return 0;
 }
+
+int32_t fg_icode_class_slot(const fg_icode *icode)
+{
+    const PyCodeObject *code = icode->code;
+    for (int32_t slot = code->co_nlocalsplus - code->co_nfreevars; slot < code->co_nlocalsplus; slot++)
+        if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(code->co_localsplusnames, slot), "__class__") == 0)
+            return slot;
+    return -1;
+}
+
+static int loads_super(const fg_instr *in)
+{
+    return in->op == FG_OP_LOAD_GLOBAL && PyUnicode_CompareWithASCIIString(in->obj, "super") == 0;
+}
+
+/* The name is loaded at i: is it called with the few values that are loaded right behind it? */
+static int is_called_at_once(const fg_icode *icode, int32_t i)
+{
+    int32_t n = 0;
+    for (int32_t k = i + 1; k < icode->n_instrs; k++) {
+        const fg_instr *in = &icode->instrs[k];
+        switch ((fg_cop)in->op) {
+        case FG_OP_LOAD_FAST:
+        case FG_OP_LOAD_DEREF:
+        case FG_OP_LOAD_GLOBAL:
+        case FG_OP_LOAD_CONST: n++; break;
+        case FG_OP_LOAD_ATTR:
+            if (n == 0)
+                return 0;
+            break;
+        case FG_OP_CALL_SUPER: return n == 2;
+        case FG_OP_CALL: return in->arg == n;
+        default: return 0;
+        }
+    }
+    return 0;
+}
+
+fg_super_use fg_icode_super_at(const fg_icode *icode, int32_t i)
+{
+    const fg_instr *in = &icode->instrs[i];
+    if (in->op != FG_OP_CALL && in->op != FG_OP_CALL_EX)
+        return FG_SUPER_NOT;
+    if (in->op == FG_OP_CALL && in->arg != 0)
+        return FG_SUPER_NOT;
+    if (in->op == FG_OP_CALL && i > 0 && loads_super(&icode->instrs[i - 1]))
+        return FG_SUPER_SURELY;
+    for (int32_t k = 0; k < icode->n_instrs; k++)
+        if (loads_super(&icode->instrs[k]) && !is_called_at_once(icode, k))
+            return FG_SUPER_PERHAPS;
+    return FG_SUPER_NOT;
+}
+
+int fg_icode_unpacks_for_super(const fg_icode *icode)
+{
+    for (int32_t i = 0; i < icode->n_instrs; i++)
+        if (icode->instrs[i].op == FG_OP_CALL_EX && fg_icode_super_at(icode, i) != FG_SUPER_NOT)
+            return 1;
+    return 0;
+}

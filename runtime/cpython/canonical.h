@@ -88,6 +88,14 @@ int fg_icode_has_saved(const fg_icode *icode, int32_t i);
  * nobody's to say but the interpreter's. */
 int fg_icode_remakes_cell(const fg_icode *icode);
 
+/* The slot of the variable __class__ of an outer scope, -1: it has none. */
+int32_t fg_icode_class_slot(const fg_icode *icode);
+/* Does the call without arguments, or with unpacked ones, at i call `super`, which then looks into the frame that calls it? By where the name is used in this code. */
+typedef enum fg_super_use { FG_SUPER_NOT, FG_SUPER_PERHAPS, FG_SUPER_SURELY } fg_super_use;
+fg_super_use fg_icode_super_at(const fg_icode *icode, int32_t i);
+/* 1 if `super` may be called with unpacked arguments. */
+int fg_icode_unpacks_for_super(const fg_icode *icode);
+
 /* What the assembler needs. Objects are borrowed for the call. Instruction objs are constants and names; the assembler makes the tables
  * (constants are told apart by exact type and bits, and by identity for all that is not an exact builtin scalar or tuple of such). */
 typedef struct fg_asm {

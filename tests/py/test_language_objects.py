@@ -69,7 +69,79 @@ class Derived(Base):
         return super().c(), x
 
 
-SUPER = ["before", "twice", "cell_self", "rebound", "deleted", "handled", "in_loop", "no_class_cell"]
+    # not used at once for an attribute
+    def kept(self, x):
+        s = super()
+        return s.m(x), s.p
+    def kept_behind(self, x):
+        brk()
+        s = super()
+        return s.m(x)
+    def handed_over(self, x): return same(super()).m(x), [super()][0].p
+    def by_another_name(self, x):
+        brk()
+        f = super
+        return f().m(x)
+    def by_another_name_in_loop(self, n):
+        f, out = super, []
+        for i in range(n):
+            brk()
+            out.append(f().m(i))
+        return out
+    def unpacked(self, x):
+        brk()
+        return super(*()).m(x), super(*(Derived, self)).m(x), super(Derived, *[self]).m(**{"x": x})
+    def shown(self, x): return repr(super()).partition(",")[0], type(super()).__name__
+    def cell_self_kept(self, x):
+        s, f = super(), lambda: self
+        return s.m(x), f() is self
+    def rebound_kept(self, x):
+        self = Base()
+        s = super()
+        return s.m(x)
+    def deleted_kept(self, x):
+        del self
+        s = super()
+        return s.m(x)
+    def deleted_kept_behind(self, x):
+        brk()
+        del self
+        return same(super()).m(x)
+    def handled_kept(self, x):
+        try:
+            s = super()
+            brk()
+            return s.nothing
+        except AttributeError as e:
+            t = super()
+            return str(e), t.m(x)
+    def in_a_function_without(self, x):
+        def f(a): s = super(); return s.m(a)
+        def g(): s = super(); return s.m(0)
+        out = []
+        for h, args in ((f, (self,)), (f, (x,)), (g, ())):
+            try: out.append(h(*args))
+            except Exception as e: out.append((type(e), str(e)))  # noqa: BLE001
+        return out
+    def of_no_instance(x, y):
+        s = super()
+        return s.m(y)
+
+
+def same(x): return x
+def no_method(a): brk(); s = super(); return s.m(a)
+def no_argument(): brk(); s = super(); return s.m(0)
+
+
+SUPER = [name for name, value in vars(Derived).items() if isinstance(value, types.FunctionType) and name not in ("m", "of_no_instance")]
+
+
+@pytest.mark.parametrize("fn, args", [(Derived.of_no_instance, (3, 4)), (Derived.of_no_instance, ([], 4)), (no_method, (1,)), (no_method, (Derived(),)),
+                                      (no_argument, ()), (Derived.of_no_instance, (types.CellType(3), 4))])
+def test_super_that_fails(fn, args):
+    compiled = cap(fn)
+    for _ in range(3):
+        check_same(observe(fn, args, filename=__file__), observe(compiled, args, filename=__file__), fn.__name__)
 
 
 @pytest.mark.parametrize("name", SUPER)
