@@ -81,7 +81,7 @@ static PyObject *ufunc_of(const fg_ir *ir, const fg_step *s, int32_t n_args)
 static bool has_loop(PyObject *callable, int n_in, int dtype, int *out)
 {
     const PyUFuncObject *ufunc = (const PyUFuncObject *)callable;
-    if (ufunc->nin != n_in || ufunc->nout != 1)
+    if (ufunc->nin != n_in || ufunc->nout != 1 || ufunc->core_enabled) /* what works on whole dimensions may give a NumPy scalar */
         return false;
     for (int i = 0; i < ufunc->ntypes; i++) {
         const char *loop = &ufunc->types[(ptrdiff_t)i * (n_in + 1)];

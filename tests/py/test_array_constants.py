@@ -167,12 +167,24 @@ def test_what_operations_give_takes_numbers_too(one, two):
         assert [outcome(lambda k=k: compiled(x, y)[k]) for k in range(7)] == want
 
 
+@pytest.mark.parametrize("name", ["matmul", "vecdot", "dot", "inner", "sum", "max"])
+def test_what_may_give_a_scalar_of_numpy_is_no_array(name):
+    """`scalar + 1` warns in other words than `array + 1`."""
+    if not hasattr(np, name):
+        pytest.skip(f"this NumPy has no {name}")
+    fn = made(f"def f(x, y):\n    return np.{name}({'x' if name in ('sum', 'max') else 'x, y'}) * 1e308 / 0\n")
+    compiled = framegate.compile(fn)
+    for x in (np.ones(3), np.ones((2, 3)), np.array([1e300, 0, 0])):
+        for _ in range(2):
+            assert outcome(compiled, x, x.T) == outcome(fn, x, x.T)
+
+
 def test_errors_of_the_state_are_the_same():
     def f(x):
         return x / 0
 
     compiled = framegate.compile(f)
-    compiled(np.ones(3) + 1)
+    assert outcome(compiled, np.ones(3) + 1) == outcome(f, np.ones(3) + 1)
     for kind in ("raise", "ignore", "warn"):
         with np.errstate(all=kind):
             assert outcome(compiled, np.ones(3)) == outcome(f, np.ones(3))
