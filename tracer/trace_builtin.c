@@ -214,18 +214,29 @@ static fg_flow is_instance(fg_trace *t, fg_value *v, PyTypeObject *type, fg_valu
     return fg_is_subtype(t, of, type, wanted, yes);
 }
 
+/* Objects whose attribute __class__ need not be what the descriptor of object gives: proxies, classes with a __getattribute__. */
+static bool reads_its_own_way(PyTypeObject *type)
+{
+    const getattrofunc get = type->tp_getattro;
+    return fg_py_type_lookup(type, fg_names.s_getattribute) != fg_names.object_getattribute && get != PyObject_GenericGetAttr &&
+           get != PyType_Type.tp_getattro && get != PyModule_Type.tp_getattro && get != PyMethod_Type.tp_getattro &&
+           get != PySuper_Type.tp_getattro;
+}
+
 static fg_flow b_isinstance(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     PyTypeObject *type = NULL;
     bool yes;
     FG_DO(runtime_type(t, a->v[0], &type));
     FG_DO(is_instance(t, a->v[0], type, a->v[1], 0, &yes));
-    if (!yes && fg_py_type_lookup(type, fg_names.s_class) != fg_names.object_class)
+    if (!yes && (fg_py_type_lookup(type, fg_names.s_class) != fg_names.object_class || reads_its_own_way(type)))
         return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "isinstance of a %s, which says what its class is", type->tp_name);
     if (!yes && a->v[0]->kind == FG_V_OBJECT) {
         fg_value *of, *found;
         FG_DO(fg_object_type(t, a->v[0], &of));
         FG_DO(fg_type_lookup(t, of, type, fg_names.s_class, &found));
+        FG_DO(fg_look(t, &found));
+        FG_DO(fg_type_lookup(t, of, type, fg_names.s_getattribute, &found));
         FG_DO(fg_look(t, &found));
     }
     return give_bool(t, yes, out);

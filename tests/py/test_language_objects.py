@@ -207,7 +207,44 @@ class Everything:
 class Plain: pass
 
 
+class Proxy:
+    def __init__(self, o): self._o = o
+    def __getattribute__(self, name): return object.__getattribute__(self, name) if name == "_o" else getattr(self._o, name)
+
+
+class ReadsMissing:
+    def __getattr__(self, name): return int
+
+
 def asks_for_class(o): return o.__class__, isinstance(o, int), isinstance(o, (str, int)), type(o) is int
+
+
+def asks_only(o): return isinstance(o, int), isinstance(o, (str, int)), isinstance(o, Base), isinstance(o, (Proxy, weakref.ProxyType))
+
+
+def asks_a_new_proxy(o):
+    p, r = Proxy(o), ReadsMissing()
+    brk()
+    return isinstance(p, int), isinstance(p, (str, Base)), isinstance(r, int)
+
+
+def test_isinstance_of_what_passes_on_its_class():
+    held = Base()
+    for fn in (asks_only, asks_a_new_proxy):
+        compiled = cap(fn)
+        for _ in range(2):
+            for o in (3, "s", held, Proxy(3), Proxy("s"), Proxy(Proxy(3)), Proxy(held), weakref.proxy(held), ReadsMissing(), Everything(), Derived()):
+                assert compiled(o) == fn(o), (fn, type(o))
+
+
+def test_a_class_that_grows_a_getattribute():
+    class Grows: pass
+    compiled, o = cap(asks_only), Grows()
+    assert compiled(o) == compiled(o) == asks_only(o) == (False,) * 4
+    Grows.__getattribute__ = lambda self, name: str if name == "__class__" else None
+    assert compiled(o) == asks_only(o) == (False, True, False, False)
+    del Grows.__getattribute__
+    assert compiled(o) == (False,) * 4
 
 
 def test_asks_for_class():
