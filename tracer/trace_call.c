@@ -1,4 +1,5 @@
 /* Calls: what is called decides whether it is a tensor operation, something known, a function to trace into, or the end of the graph. */
+#include "runtime/cpython/function.h"
 #include "tracer/trace_python.h"
 
 #include <string.h>
@@ -160,6 +161,8 @@ fg_flow fg_call_python(fg_trace *t, fg_value *f, fg_value *self, fg_value **args
     *out = NULL;
     bool existing = f->node != FG_NODE_NONE;
     PyCodeObject *code = (PyCodeObject *)(existing ? PyFunction_GET_CODE(f->real) : f->real);
+    if (existing && !fg_function_runs_its_code((PyFunctionObject *)f->real))
+        return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U(), which an extension has given another way to be called", code->co_name);
     if (existing) {
         fg_node at;
         FG_DO(fg_source(t, FG_ACC_FUNC_CODE, f->node, NULL, 0, &at));
