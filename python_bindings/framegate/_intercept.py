@@ -77,7 +77,8 @@ class intercept:
             @functools.wraps(fn)
             async def wrapper(*args: Any, **kwargs: Any) -> Any:
                 steps = fn(*args, **kwargs)
-                step, value = steps.__anext__, ()
+                step: Callable[..., Any] = steps.__anext__
+                value: tuple[Any, ...] = ()
                 while True:
                     try:
                         item = await _Awaited(self, step(*value))
@@ -110,7 +111,7 @@ class intercept:
                 with self:
                     return fn(*args, **kwargs)
 
-        return wrapper  # type: ignore[no-any-return]
+        return wrapper
 
 
 def _steps(within: intercept, inner: Any) -> Generator[Any, Any, Any]:

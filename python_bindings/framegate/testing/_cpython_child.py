@@ -23,6 +23,7 @@ def compile_functions(module: types.ModuleType, every: bool) -> None:
 
     import framegate
 
+    compiled: Any = framegate.compile
     seen: set[tuple[type, bool]] = set()
 
     def of_class(cls: type, is_test: bool) -> None:
@@ -34,7 +35,7 @@ def compile_functions(module: types.ModuleType, every: bool) -> None:
             if wanted and isinstance(value, (types.FunctionType, staticmethod, classmethod)):
                 if isinstance(getattr(value, "__func__", value), types.FunctionType):
                     try:
-                        setattr(cls, name, framegate.compile(value))
+                        setattr(cls, name, compiled(value))
                     except (AttributeError, TypeError):  # a class that refuses the change
                         pass
             elif every and isinstance(value, type) and value.__module__ == module.__name__:
@@ -49,7 +50,7 @@ def compile_functions(module: types.ModuleType, every: bool) -> None:
                     if base.__module__.startswith("test.") and base.__module__ != "test.support":
                         of_class(base, True)
         elif every and isinstance(value, types.FunctionType) and value.__module__ == module.__name__ and name != "load_tests":
-            setattr(module, name, framegate.compile(value))
+            setattr(module, name, compiled(value))
 
 
 def describe(kind: str, error: tuple[Any, Any, Any]) -> str:
