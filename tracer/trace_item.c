@@ -258,9 +258,12 @@ static fg_flow store_slice(fg_trace *t, fg_value *o, fg_value *k, fg_value *v)
     FG_DO(slice_const(t, k, &slice));
     if (PySlice_Unpack(slice, &start, &stop, &step) < 0)
         return fg_break_on_error(t, FG_BREAK_RAISES, "slice");
+    const int32_t n_before = o->n;
     Py_ssize_t n = PySlice_AdjustIndices(o->n, &start, &stop, step);
     if (v != NULL)
         FG_DO(fg_iterate(t, v, &values, &n_values));
+    if (o->n != n_before) /* iterating ran code of the user's */
+        return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "a list that changes while what is stored into it is iterated");
     if (step != 1) {
         if (v == NULL || n != n_values)
             return fg_break(t, FG_BREAK_RAISES, "extended slice");

@@ -193,6 +193,36 @@ def methods_that_ask_for_their_class(pattern, text):
     return [m.group(0) for m in [found(text)] if m], pattern.sub("-", text)
 
 
+# --- a list that changes while what goes into it is iterated
+
+class Clears:
+    def __init__(self, xs, how): self.xs, self.how = xs, how
+    def __iter__(self):
+        yield from list(self.xs)
+        self.how(self.xs)
+
+
+@pytest.mark.parametrize("how", [list.clear, lambda xs: xs.append(7), lambda xs: xs.pop(), lambda xs: xs.reverse()], ids=["clear", "append", "pop", "reverse"])
+def test_a_slice_of_a_list_that_its_value_changes(how):
+    def store(xs): xs[1:3] = Clears(xs, how); return xs
+    def all_of_it(xs): xs[:] = Clears(xs, how); return xs
+    def local(n):
+        xs = list(range(n))
+        xs[1:] = Clears(xs, how)
+        return xs
+    fns = [(store, lambda: [1, 2, 3, 4]), (all_of_it, lambda: [1, 2, 3]), (local, lambda: 5)]
+    if sys.version_info >= (3, 13):  # older interpreters write out of bounds
+        def backwards(xs):
+            try: xs[::-1] = Clears(xs, how)
+            except ValueError as e: return str(e), xs
+            return xs
+        fns.append((backwards, lambda: [1, 2, 3, 4, 5]))
+    for fn, make in fns:
+        compiled = cap(fn)
+        for _ in range(3):
+            assert compiled(make()) == fn(make())
+
+
 # --- classes that say themselves what they are
 
 class Claims:
