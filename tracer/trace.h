@@ -437,6 +437,9 @@ fg_flow fg_set_method(fg_trace *t, fg_value *set, PyObject *name, fg_value **arg
 /* --- iterators (trace_iter.c) */
 fg_flow fg_iter_new(fg_trace *t, fg_value *o, fg_value **out);
 fg_flow fg_iter_next(fg_trace *t, fg_value *it, fg_value **out); /* *out NULL: exhausted */
+/* For who takes one element, does something with it that can be seen or can fail, and takes the next: fg_iterate would have run the user's code for all of them
+ * first. Gives an iterator, over the rows if it is a tensor. */
+fg_flow fg_iter_over(fg_trace *t, fg_value *o, fg_value **it);
 fg_flow fg_iter_materialise(fg_trace *t, fg_value *it, fg_reg *reg);
 
 /* --- calls (trace_call.c, trace_builtin.c, trace_class.c) */

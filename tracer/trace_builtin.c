@@ -298,16 +298,19 @@ static fg_flow b_list(fg_trace *t, const fg_bargs *a, fg_value **out)
 
 static fg_flow b_set(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
-    fg_value **items = NULL, *unused;
-    int32_t n = 0;
-    if (a->n == 1)
-        FG_DO(fg_iterate(t, a->v[0], &items, &n));
-    if ((*out = fg_value_seq(t, FG_V_SET, NULL, 0)) == NULL)
-        return FG_FLOW_ERROR;
+    fg_value *it, *item, *unused;
     PyObject *add = fg_own(t, PyUnicode_InternFromString("add"));
-    for (int32_t i = 0; add && i < n; i++)
-        FG_DO(fg_container_method(t, *out, add, &items[i], 1, NULL, &unused));
-    return add ? FG_FLOW_OK : FG_FLOW_ERROR;
+    if (add == NULL || (*out = fg_value_seq(t, FG_V_SET, NULL, 0)) == NULL)
+        return FG_FLOW_ERROR;
+    if (a->n == 0)
+        return FG_FLOW_OK;
+    FG_DO(fg_iter_over(t, a->v[0], &it));
+    for (;;) {
+        FG_DO(fg_iter_next(t, it, &item));
+        if (item == NULL)
+            return FG_FLOW_OK;
+        FG_DO(fg_container_method(t, *out, add, &item, 1, NULL, &unused));
+    }
 }
 
 static fg_flow b_dict(fg_trace *t, const fg_bargs *a, fg_value **out)
@@ -323,11 +326,13 @@ static fg_flow b_dict(fg_trace *t, const fg_bargs *a, fg_value **out)
             return FG_FLOW_ERROR;
         FG_DO(fg_container_method(t, dict, update, a->v, 1, NULL, &unused));
     } else if (a->npos == 1) {
-        fg_value **items, *pair[2];
-        int32_t n;
-        FG_DO(fg_iterate(t, a->v[0], &items, &n));
-        for (int32_t i = 0; i < n; i++) {
-            FG_DO(fg_unpack(t, items[i], 2, pair));
+        fg_value *it, *item, *pair[2];
+        FG_DO(fg_iter_over(t, a->v[0], &it));
+        for (;;) {
+            FG_DO(fg_iter_next(t, it, &item));
+            if (item == NULL)
+                break;
+            FG_DO(fg_unpack(t, item, 2, pair));
             FG_DO(fg_look(t, &pair[0]));
             FG_DO(fg_dict_set(t, dict, pair[0], pair[1]));
         }
@@ -447,19 +452,20 @@ static fg_flow b_sorted(fg_trace *t, const fg_bargs *a, fg_value **out)
 
 static fg_flow b_sum(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
-    fg_value **items, *start = a->npos == 2 ? a->v[1] : keyword(a, "start"), *total;
-    int32_t n;
+    fg_value *it, *item, *start = a->npos == 2 ? a->v[1] : keyword(a, "start"), *total;
     if (start == NULL && a->n != 1)
         return unsupported(t, a);
-    FG_DO(fg_iterate(t, a->v[0], &items, &n));
+    FG_DO(fg_iter_over(t, a->v[0], &it));
     if (start == NULL && (start = fg_value_const(t, fg_own(t, PyLong_FromLong(0)))) == NULL)
         return FG_FLOW_ERROR;
     if (start->type == &PyUnicode_Type || start->type == &PyBytes_Type)
         return fg_break(t, FG_BREAK_RAISES, "sum of strings");
     total = start;
-    for (int32_t i = 0; i < n; i++) {
+    for (;;) {
         fg_tframe *before = t->frame;
-        fg_value *item = items[i];
+        FG_DO(fg_iter_next(t, it, &item));
+        if (item == NULL)
+            break;
         FG_DO(fg_look(t, &item));
         if (item->kind == FG_V_OBJECT)
             return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "sum of %s objects", item->type->tp_name);

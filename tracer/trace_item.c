@@ -596,17 +596,41 @@ fg_flow fg_iterate(fg_trace *t, fg_value *o, fg_value ***items, int32_t *n)
     return FG_FLOW_OK;
 }
 
+fg_flow fg_iter_over(fg_trace *t, fg_value *o, fg_value **it)
+{
+    fg_value **rows;
+    int32_t n;
+    FG_DO(fg_look(t, &o));
+    if (o->kind == FG_V_TENSOR) {
+        FG_DO(fg_tensor_rows(t, o, &rows, &n));
+        if ((o = fg_value_seq(t, FG_V_TUPLE, rows, n)) == NULL)
+            return FG_FLOW_ERROR;
+    }
+    return fg_iter_new(t, o, it);
+}
+
 fg_flow fg_unpack(fg_trace *t, fg_value *o, int32_t n, fg_value **out)
 {
-    fg_value **items;
-    int32_t got;
+    fg_value *it, *more;
     FG_DO(fg_look(t, &o));
     if (o->kind == FG_V_TENSOR)
         return fg_tensor_unpack(t, o, n, out);
-    FG_DO(fg_iterate(t, o, &items, &got));
-    if (got != n)
-        return got < n ? fg_raise_new(t, PyExc_ValueError, "not enough values to unpack (expected %d, got %d)", n, got)
-                       : fg_raise_new(t, PyExc_ValueError, "too many values to unpack (expected %d)", n);
-    memcpy(out, items, (size_t)n * sizeof *out);
-    return FG_FLOW_OK;
+    if (o->kind == FG_V_LIST)
+        FG_DO(fg_list_load(t, o));
+    if (o->kind == FG_V_LIST || o->kind == FG_V_TUPLE) {
+        if (o->n < n)
+            return fg_raise_new(t, PyExc_ValueError, "not enough values to unpack (expected %d, got %d)", n, o->n);
+        if (o->n > n)
+            return fg_raise_new(t, PyExc_ValueError, "too many values to unpack (expected %d)", n);
+        memcpy(out, o->items, (size_t)n * sizeof *out);
+        return FG_FLOW_OK;
+    }
+    FG_DO(fg_iter_new(t, o, &it));
+    for (int32_t i = 0; i < n; i++) {
+        FG_DO(fg_iter_next(t, it, &out[i]));
+        if (out[i] == NULL)
+            return fg_raise_new(t, PyExc_ValueError, "not enough values to unpack (expected %d, got %d)", n, i);
+    }
+    FG_DO(fg_iter_next(t, it, &more)); /* one more is asked for, and no further one */
+    return more == NULL ? FG_FLOW_OK : fg_raise_new(t, PyExc_ValueError, "too many values to unpack (expected %d)", n);
 }

@@ -57,12 +57,14 @@ static fg_flow list_append(fg_trace *t, fg_value *self, const fg_call_args *a, f
 
 static fg_flow list_extend(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
-    fg_value **items, *item;
+    fg_value **items, *item, *it;
     int32_t n;
     FG_DO(fg_look(t, &a->v[0]));
-    if (a->v[0]->kind == FG_V_ITER) { /* what it runs may raise half way */
+    if (a->v[0]->kind == FG_V_ITER ||
+        a->v[0]->kind == FG_V_OBJECT) { /* what it runs may raise half way, and may look at the list or change it */
+        FG_DO(fg_iter_over(t, a->v[0], &it));
         for (n = 0;; n++) {
-            FG_DO(fg_iter_next(t, a->v[0], &item));
+            FG_DO(fg_iter_next(t, it, &item));
             if (item == NULL)
                 return give_none(t, out);
             if (n > 200000)
