@@ -21,9 +21,13 @@ PATH = os.path.join(ROOT, "runtime", "cpython", TAG, TAG + "_opcodes.def")
 SHIFTED = {"LOAD_GLOBAL": "GLOBAL"}
 if sys.version_info >= (3, 12):
     SHIFTED.update(LOAD_ATTR="ATTR", LOAD_SUPER_ATTR="SUPER")
+if sys.version_info >= (3, 15):
+    SHIFTED.update(IMPORT_NAME="IMPORT")
 
-FOREIGN = ("INTERPRETER_EXIT", "RESERVED", "EXIT_INIT_CHECK", "ENTER_EXECUTOR")
-PAIRS = ("LOAD_FAST_LOAD_FAST", "STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST")
+FOREIGN = ("INTERPRETER_EXIT", "RESERVED", "EXIT_INIT_CHECK", "ENTER_EXECUTOR", "TRACE_RECORD")
+PAIRS = ("LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW", "STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST")
+# Since 3.14 the module names those that only specialisation makes, too.
+SPECIALISED = getattr(opcode, "_specialized_opmap", {})
 
 
 def cache_units(number):
@@ -32,10 +36,16 @@ def cache_units(number):
     return entries[number] if isinstance(entries, list) else entries.get(opcode.opname[number], 0)
 
 
+def has_argument(number):
+    return "NUMBER" if number >= opcode.HAVE_ARGUMENT else "NONE"
+
+
 def argument_kind(number):
     name = opcode.opname[number]
     if name in PAIRS:
         return "SLOTS"
+    if name == "END_ASYNC_FOR":  # since 3.14 it says where its loop is, but goes nowhere
+        return has_argument(number)
     if number in opcode.hasjrel:
         return "JUMP_BACK" if "BACKWARD" in name else "JUMP_AHEAD"
     if number in opcode.hasconst:
@@ -44,7 +54,7 @@ def argument_kind(number):
         return SHIFTED.get(name, "NAME")
     if number in opcode.haslocal or number in opcode.hasfree:
         return "SLOT"
-    return "NUMBER" if number >= opcode.HAVE_ARGUMENT else "NONE"
+    return has_argument(number)
 
 
 def table():
@@ -53,7 +63,7 @@ def table():
         " * FG_RAW_OP(name, number, cache units, kind of argument) */\n",
     ]
     for number, name in enumerate(opcode.opname[:256]):
-        if name.startswith(("<", "INSTRUMENTED_")) or name in FOREIGN:
+        if name.startswith(("<", "INSTRUMENTED_")) or name in FOREIGN or name in SPECIALISED:
             continue
         rows.append("FG_RAW_OP(%s, %d, %d, %s)\n" % (name, number, cache_units(number), argument_kind(number)))
     return "".join(rows)

@@ -149,7 +149,6 @@ static fg_status decode_one(fg_decoder *d, int32_t i, int32_t *skip)
     fg_instr *instr;
     switch (op->op) {
     case FG_RAW_PUSH_NULL: fg_decoder_add(d, op, FG_OP_CALLEE, 0); return FG_OK;
-    case FG_RAW_CALL_FUNCTION_EX: fg_decoder_put(d, op, FG_OP_CALL_EX, n & 1); break;
     case FG_RAW_COPY: fg_decoder_put(d, op, FG_OP_COPY, values_in_top(d, n)); break;
     case FG_RAW_SWAP: decode_swap(d, op); return FG_OK;
     case FG_RAW_RERAISE: fg_decoder_put(d, op, FG_OP_RERAISE, n ? values_in_top(d, n + 1) - 1 : 0); break;
@@ -164,9 +163,8 @@ static fg_status decode_one(fg_decoder *d, int32_t i, int32_t *skip)
         BELOW(DICT_MERGE, 1)
 #undef BELOW
     case FG_RAW_LOAD_FAST: fg_decoder_put(d, op, FG_OP_LOAD_FAST, n)->flags = FG_EVERY_FAST_LOAD_RAISES ? FG_IF_CHECK : 0; break;
-    case FG_RAW_LOAD_ASSERTION_ERROR: fg_decoder_put(d, op, FG_OP_LOAD_COMMON, 0); break;
     case FG_RAW_YIELD_VALUE:
-        fg_decoder_put(d, op, FG_OP_YIELD_VALUE, i + 1 < d->raw.n_ops && op[1].op == FG_RAW_RESUME && (op[1].arg & 3) >= 2);
+        fg_decoder_put(d, op, FG_OP_YIELD_VALUE, i + 1 < d->raw.n_ops && op[1].op == FG_RAW_RESUME && (op[1].arg & FG_RESUME_KINDS) >= 2);
         break;
     case FG_RAW_JUMP_FORWARD:
     case FG_RAW_JUMP_BACKWARD:

@@ -24,7 +24,6 @@ static int may_raise(const fg_raw *op)
     case FG_RAW_MAKE_CELL:
     case FG_RAW_COPY_FREE_VARS:
     case FG_RAW_LOAD_CONST:
-    case FG_RAW_LOAD_ASSERTION_ERROR:
     case FG_RAW_COPY:
     case FG_RAW_SWAP:
     case FG_RAW_BUILD_TUPLE:
@@ -80,17 +79,13 @@ static int raw_shape(const fg_raw *op, int jump, fg_raw_shape *out)
     case FG_RAW_LOAD_FAST:
     case FG_RAW_LOAD_DEREF:
     case FG_RAW_LOAD_BUILD_CLASS:
-    case FG_RAW_LOAD_ASSERTION_ERROR:
     case FG_RAW_RETURN_GENERATOR: pushes = 1; break;
     case FG_RAW_GET_LEN:
     case FG_RAW_MATCH_MAPPING:
     case FG_RAW_MATCH_SEQUENCE:
     case FG_RAW_GET_ANEXT:
     case FG_RAW_IMPORT_FROM:
-    case FG_RAW_BEFORE_WITH:
-    case FG_RAW_BEFORE_ASYNC_WITH:
     case FG_RAW_PUSH_EXC_INFO: pops = 1, pushes = 2; break;
-    case FG_RAW_WITH_EXCEPT_START: pushes = 1, reach = 4; break;
     case FG_RAW_MATCH_KEYS: pops = 2, pushes = 3; break;
     case FG_RAW_POP_TOP:
     case FG_RAW_RETURN_VALUE:
@@ -109,8 +104,7 @@ static int raw_shape(const fg_raw *op, int jump, fg_raw_shape *out)
     case FG_RAW_DICT_MERGE: pops = 1, reach = n + 2 + FG_NULL_FOLLOWS_CALLEE; break;
     case FG_RAW_MAP_ADD: pops = 2, reach = n; break;
     case FG_RAW_DELETE_SUBSCR:
-    case FG_RAW_STORE_ATTR:
-    case FG_RAW_END_ASYNC_FOR: pops = 2; break;
+    case FG_RAW_STORE_ATTR: pops = 2; break;
     case FG_RAW_STORE_SUBSCR: pops = 3; break;
     case FG_RAW_UNARY_NEGATIVE:
     case FG_RAW_UNARY_NOT:
@@ -122,7 +116,6 @@ static int raw_shape(const fg_raw *op, int jump, fg_raw_shape *out)
     case FG_RAW_YIELD_VALUE: pops = pushes = 1; break;
     case FG_RAW_CHECK_EXC_MATCH:
     case FG_RAW_CHECK_EG_MATCH: pops = pushes = 2; break;
-    case FG_RAW_BINARY_SUBSCR:
     case FG_RAW_BINARY_OP:
     case FG_RAW_COMPARE_OP:
     case FG_RAW_IS_OP:
@@ -137,7 +130,6 @@ static int raw_shape(const fg_raw *op, int jump, fg_raw_shape *out)
     case FG_RAW_BUILD_STRING: pops = n, pushes = 1; break;
     case FG_RAW_BUILD_SLICE: pops = n == 3 ? 3 : 2, pushes = 1; break;
     case FG_RAW_BUILD_MAP: pops = 2 * n, pushes = 1; break;
-    case FG_RAW_BUILD_CONST_KEY_MAP: pops = n + 1, pushes = 1; break;
     case FG_RAW_RAISE_VARARGS: pops = n; break;
     default: return fg_version_shape(op, jump, out);
     }
@@ -165,6 +157,11 @@ int fg_raw_is_callee(const fg_raw_stack *stack, int32_t at)
     if (first == FG_SLOT_VALUE && (second == FG_SLOT_VALUE || second == FG_SLOT_SELF))
         return 1;
     return FG_NULL_FOLLOWS_CALLEE ? first == FG_SLOT_VALUE && second == FG_SLOT_NULL : first == FG_SLOT_NULL && second == FG_SLOT_VALUE;
+}
+
+int fg_raw_is_null_callee(const fg_raw_stack *stack, int32_t at)
+{
+    return stack->types[at + FG_NULL_FOLLOWS_CALLEE] == FG_SLOT_NULL && stack->types[at + !FG_NULL_FOLLOWS_CALLEE] == FG_SLOT_VALUE;
 }
 
 fg_status fg_raw_push(fg_raw_code *raw, fg_raw_stack *stack, int type)
@@ -209,14 +206,6 @@ fg_status fg_raw_step(fg_raw_code *raw, int32_t i, fg_raw_stack *stack, int jump
         if (!fg_raw_is_callee(stack, (int32_t)(depth - n - 2)))
             return fg_raw_refuse(raw, "CALL without a callee pair");
         stack->depth -= (int32_t)n + 2;
-        return fg_raw_push(raw, stack, FG_SLOT_VALUE);
-    }
-    case FG_RAW_CALL_FUNCTION_EX: {
-        const int64_t arguments = 1 + (n & 1), pair = depth - arguments - 2;
-        if (pair < 0 || !fg_raw_are_values(stack, depth - arguments, arguments) ||
-            stack->types[pair + FG_NULL_FOLLOWS_CALLEE] != FG_SLOT_NULL || stack->types[pair + !FG_NULL_FOLLOWS_CALLEE] != FG_SLOT_VALUE)
-            return fg_raw_refuse(raw, "CALL_FUNCTION_EX without a callee and a NULL");
-        stack->depth = (int32_t)pair;
         return fg_raw_push(raw, stack, FG_SLOT_VALUE);
     }
     default: {

@@ -109,7 +109,7 @@ static int argument_is_sound(const fg_assembler *a, const fg_instr *instr)
     case FG_OP_IS_OP:
     case FG_OP_CONTAINS_OP:
     case FG_OP_YIELD_VALUE: return n <= 1;
-    case FG_OP_SET_FUNCTION_ATTRIBUTE: return n == 1 || n == 2 || n == 4 || n == 8;
+    case FG_OP_SET_FUNCTION_ATTRIBUTE: return fg_function_attribute_is_known((uint32_t)n);
     case FG_OP_BUILD_SLICE: return n == 2 || n == 3;
     case FG_OP_RAISE_VARARGS:
     case FG_OP_GET_AWAITABLE: return n <= 2;
@@ -151,7 +151,7 @@ static void lower_call(fg_lowering *l, int32_t i)
             fg_lower_put(l, i, FG_RAW_SWAP, k);
     }
     if (instr->op == FG_OP_CALL_EX) {
-        fg_lower_put(l, i, FG_RAW_CALL_FUNCTION_EX, n);
+        fg_version_lower_call_ex(l, i);
         return;
     }
     fg_version_lower_call(l, i, a->form == FG_CALL_PLAIN ? n - 1 : n);
@@ -223,11 +223,6 @@ static fg_status lower_one(fg_lowering *l, int32_t i)
         if ((st = fg_lower_constant(a, instr, &index)) != FG_OK)
             return st;
         fg_lower_put(l, i, FG_RAW_LOAD_CONST, index);
-        return FG_OK;
-    case FG_OP_LOAD_COMMON:
-        if (n != 0)
-            break;
-        fg_lower_put(l, i, FG_RAW_LOAD_ASSERTION_ERROR, 0);
         return FG_OK;
     case FG_OP_COPY:
     case FG_OP_SWAP: fg_lower_put(l, i, direct_ops[instr->op], real_distance(a, n)); return FG_OK;

@@ -31,5 +31,6 @@ fg_status fg_version_lower_edge(fg_lowering *l, int32_t i);
 int32_t fg_version_lower_group(fg_lowering *l, int32_t i, fg_status *st);
 fg_status fg_version_lower_one(fg_lowering *l, int32_t i, int *done);
 void fg_version_lower_call(fg_lowering *l, int32_t i, int32_t counted);
+void fg_version_lower_call_ex(fg_lowering *l, int32_t i); /* NULL and callee stand where they should */
 
 #endif

@@ -117,7 +117,8 @@ int fg_version_live_caches(PyCodeObject *code, Py_ssize_t u);
 /* For fg_version_step. */
 fg_status fg_raw_refuse(fg_raw_code *raw, const char *why);
 fg_status fg_raw_push(fg_raw_code *raw, fg_raw_stack *stack, int type);
-int fg_raw_is_callee(const fg_raw_stack *stack, int32_t at); /* the two slots from `at` up are what a call takes for its callee */
+int fg_raw_is_callee(const fg_raw_stack *stack, int32_t at);      /* the two slots from `at` up are what a call takes for its callee */
+int fg_raw_is_null_callee(const fg_raw_stack *stack, int32_t at); /* they are a callee and a NULL */
 int fg_raw_are_values(const fg_raw_stack *stack, int64_t from, int64_t n);
 
 #endif

@@ -23,6 +23,17 @@ typedef enum fg_cop {
 /* The arg of BINARY_OP, the same in every version: the operators, then their in-place forms in the same order. */
 enum { FG_OP_INPLACE = 13, FG_OP_INPLACE_MATMUL = 17 };
 
+/* The arg of LOAD_COMMON. */
+enum {
+    FG_COMMON_ASSERTION_ERROR,
+    FG_COMMON_NOT_IMPLEMENTED_ERROR,
+    FG_COMMON_TUPLE,
+    FG_COMMON_ALL,
+    FG_COMMON_ANY,
+    FG_COMMON_LIST,
+    FG_COMMON_SET
+};
+
 enum {
     FG_IF_CHECK = 1,   /* LOAD_FAST: the slot is not proven bound */
     FG_IF_CLOSURE = 2, /* LOAD_FAST: was LOAD_CLOSURE, pushes the cell itself */

@@ -5,7 +5,6 @@
  *   LOAD_ATTR with its low bit            LOAD_METHOD
  *   LOAD_SUPER_ATTR                       CALL_SUPER 0 or 2; LOAD_ATTR or LOAD_METHOD
  *   LOAD_FAST_CHECK                       LOAD_FAST, flag CHECK
- *   RETURN_CONST                          LOAD_CONST; RETURN_VALUE, flag FUSED
  *   BINARY_SLICE, STORE_SLICE             BUILD_SLICE 2; BINARY_SUBSCR or STORE_SUBSCR
  *   CALL_INTRINSIC_1, CALL_INTRINSIC_2    the instruction of that name
  *   COMPARE_OP op << shift | mask         COMPARE_OP op

@@ -7,7 +7,6 @@ int64_t fg_since312_most_decoded(const fg_raw *op)
     switch (op->op) {
     case FG_RAW_LOAD_GLOBAL:
     case FG_RAW_LOAD_SUPER_ATTR:
-    case FG_RAW_RETURN_CONST:
     case FG_RAW_BINARY_SLICE:
     case FG_RAW_STORE_SLICE: return 2;
     default: return 0;
@@ -31,11 +30,6 @@ fg_status fg_since312_decode_one(fg_decoder *d, int32_t i, PyObject *object, int
         fg_decoder_put(d, op, FG_OP_COMPARE_OP, n >> FG_COMPARE_SHIFT);
         return FG_OK;
     case FG_RAW_LOAD_FAST_CHECK: fg_decoder_put(d, op, FG_OP_LOAD_FAST, n)->flags = FG_IF_CHECK; return FG_OK;
-    case FG_RAW_RETURN_CONST:
-        fg_decoder_put(d, op, FG_OP_LOAD_CONST, 0)->obj = object;
-        fg_decoder_settle(d);
-        fg_decoder_put(d, op, FG_OP_RETURN_VALUE, 0)->flags = FG_IF_FUSED;
-        return FG_OK;
     case FG_RAW_BINARY_SLICE:
     case FG_RAW_STORE_SLICE:
         fg_decoder_add(d, op, FG_OP_BUILD_SLICE, 2);

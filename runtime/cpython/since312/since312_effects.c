@@ -41,11 +41,6 @@ int fg_version_live_caches(PyCodeObject *code, Py_ssize_t u)
     return _PyOpcode_Caches[_PyOpcode_Deopt[op]];
 }
 
-int fg_version_falls_through(int op)
-{
-    return op != FG_RAW_RETURN_CONST;
-}
-
 int fg_since312_may_raise(const fg_raw *op)
 {
     switch (op->op) {
@@ -53,7 +48,6 @@ int fg_since312_may_raise(const fg_raw *op)
     case FG_RAW_LOAD_FAST_AND_CLEAR:
     case FG_RAW_END_FOR:
     case FG_RAW_END_SEND:
-    case FG_RAW_RETURN_CONST:
     case FG_RAW_POP_JUMP_IF_NONE:
     case FG_RAW_POP_JUMP_IF_NOT_NONE: return 0;
     case FG_RAW_CALL_INTRINSIC_1:
@@ -66,7 +60,6 @@ int fg_since312_shape(const fg_raw *op, fg_raw_shape *out)
 {
     int64_t pops = 0, pushes = 0;
     switch ((fg_raw_op)op->op) {
-    case FG_RAW_RETURN_CONST: break;
     case FG_RAW_LOAD_FAST_CHECK:
     case FG_RAW_LOAD_FAST_AND_CLEAR:
     case FG_RAW_LOAD_LOCALS: pushes = 1; break;

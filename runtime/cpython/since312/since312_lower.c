@@ -80,13 +80,6 @@ int32_t fg_since312_lower_group(fg_lowering *l, int32_t i, fg_status *st)
     const fg_instr *instr = &a->in->instrs[i];
     int32_t index = 0;
     switch (instr->op) {
-    case FG_OP_LOAD_CONST:
-        if (!fg_lower_follows(a, i + 1, FG_OP_RETURN_VALUE) || !(instr[1].flags & FG_IF_FUSED))
-            return 0;
-        if ((*st = fg_lower_constant(a, instr, &index)) != FG_OK)
-            return -1;
-        fg_lower_put(l, i, FG_RAW_RETURN_CONST, index);
-        return 2;
     case FG_OP_BUILD_SLICE:
         if (instr->arg != 2 || !(fg_lower_follows(a, i + 1, FG_OP_BINARY_SUBSCR) || fg_lower_follows(a, i + 1, FG_OP_STORE_SUBSCR)))
             return 0;

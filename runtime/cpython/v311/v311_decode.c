@@ -12,6 +12,7 @@
  * v311_lower.c is the mirror.
  */
 #include "runtime/cpython/until312/until312.h"
+#include "runtime/cpython/until313/until313.h"
 
 int64_t fg_version_most_decoded(const fg_raw *op)
 {
@@ -113,6 +114,9 @@ fg_status fg_version_decode_one(fg_decoder *d, int32_t i, PyObject *object, int3
         BRANCH(NONE)
         BRANCH(NOT_NONE)
 #undef BRANCH
-    default: return fg_until312_decode_one(d, i, done);
+    default: {
+        const fg_status st = fg_until312_decode_one(d, i, done);
+        return st != FG_OK || *done != FG_DECODED_NOT ? st : fg_until313_decode_one(d, i, done);
+    }
     }
 }

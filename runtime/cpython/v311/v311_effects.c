@@ -1,5 +1,6 @@
 /* What the instructions that only CPython 3.11 has do to the stack, and what their operands must be. */
 #include "runtime/cpython/until312/until312.h"
+#include "runtime/cpython/until313/until313.h"
 #define Py_BUILD_CORE 1
 #define NEED_OPCODE_TABLES 1 /* the interpreter does not export them */
 #include <internal/pycore_opcode.h>
@@ -20,7 +21,7 @@ int fg_version_may_raise(const fg_raw *op)
     case FG_RAW_POP_JUMP_FORWARD_IF_NONE:
     case FG_RAW_POP_JUMP_FORWARD_IF_NOT_NONE:
     case FG_RAW_ASYNC_GEN_WRAP: return 0;
-    default: return fg_until312_may_raise(op);
+    default: return fg_until312_may_raise(op) && fg_until313_may_raise(op);
     }
 }
 
@@ -55,7 +56,7 @@ int fg_version_shape(const fg_raw *op, int jump, fg_raw_shape *out)
     case FG_RAW_PREP_RERAISE_STAR: pops = 2, pushes = 1; break;
     case FG_RAW_FOR_ITER: pops = 1, pushes = jump ? 0 : 2; break;
     case FG_RAW_SEND: pops = 2, pushes = jump ? 1 : 2; break;
-    default: return fg_until312_shape(op, out);
+    default: return fg_until312_shape(op, out) || fg_until313_shape(op, out);
     }
     *out = (fg_raw_shape){pops, pushes, 0};
     return 1;
@@ -65,7 +66,7 @@ fg_status fg_version_step(fg_raw_code *raw, int32_t i, fg_raw_stack *stack, int 
 {
     (void)jump;
     if (raw->ops[i].op != FG_RAW_LOAD_METHOD)
-        return FG_OK;
+        return fg_until313_step(raw, i, stack, done);
     if (stack->depth < 1 || !fg_raw_are_values(stack, stack->depth - 1, 1))
         return fg_raw_refuse(raw, "LOAD_METHOD of no value");
     *done = 1;

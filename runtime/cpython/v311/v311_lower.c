@@ -1,5 +1,6 @@
 /* Real forms of canonical instructions that only CPython 3.11 has: the mirror of v311_decode.c. */
 #include "runtime/cpython/until312/until312.h"
+#include "runtime/cpython/until313/until313.h"
 
 int fg_version_backward(int op, int quiet)
 {
@@ -86,7 +87,7 @@ fg_status fg_version_lower_one(fg_lowering *l, int32_t i, int *done)
         fg_lower_put(l, i, FG_RAW_LOAD_CONST, index);
         return FG_OK;
     }
-    default: return fg_until312_lower_one(l, i, done);
+    default: st = fg_until312_lower_one(l, i, done); return st != FG_OK || *done ? st : fg_until313_lower_one(l, i, done);
     }
 }
 

@@ -6,13 +6,15 @@
  *
  * v312_lower.c is the mirror.
  */
+#include "runtime/cpython/from312to313/from312to313.h"
 #include "runtime/cpython/since312/since312.h"
 #include "runtime/cpython/until312/until312.h"
+#include "runtime/cpython/until313/until313.h"
 
 int64_t fg_version_most_decoded(const fg_raw *op)
 {
     const int64_t most = fg_until312_most_decoded(op);
-    return most ? most : fg_since312_most_decoded(op);
+    return most ? most : op->op == FG_RAW_RETURN_CONST ? 2 : fg_since312_most_decoded(op);
 }
 
 fg_status fg_version_decode_one(fg_decoder *d, int32_t i, PyObject *object, int32_t *skip, int *done)
@@ -33,8 +35,12 @@ fg_status fg_version_decode_one(fg_decoder *d, int32_t i, PyObject *object, int3
         return FG_OK;
     case FG_RAW_CALL: return fg_decoder_call(d, op, i >= 1 && op[-1].op == FG_RAW_KW_NAMES);
     default: {
-        const fg_status st = fg_until312_decode_one(d, i, done);
-        return st != FG_OK || *done != FG_DECODED_NOT ? st : fg_since312_decode_one(d, i, object, done);
+        fg_status st;
+        if ((st = fg_until312_decode_one(d, i, done)) != FG_OK || *done != FG_DECODED_NOT ||
+            (st = fg_until313_decode_one(d, i, done)) != FG_OK || *done != FG_DECODED_NOT ||
+            (st = fg_from312to313_decode_one(d, i, object, done)) != FG_OK || *done != FG_DECODED_NOT)
+            return st;
+        return fg_since312_decode_one(d, i, object, done);
     }
     }
 }

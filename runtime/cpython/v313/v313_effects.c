@@ -1,86 +1,46 @@
-/* Stack effects and operands of CPython 3.13: what it has in common with 3.12, its calls with keyword names on the stack, its pairs of loads and stores,
- * and the end of its loops, which is an END_FOR and a POP_TOP.
- */
-#include "runtime/cpython/since312/since312.h"
+/* Stack effects of CPython 3.13: what it has in common with others, and the end of its loops, which is an END_FOR and a POP_TOP. */
+#include "runtime/cpython/since313/since313.h"
+#include "runtime/cpython/from312to313/from312to313.h"
+#include "runtime/cpython/until313/until313.h"
 
 _Static_assert(PY_VERSION_HEX >> 16 == 0x030d, "this folder is for CPython 3.13");
 
 int fg_version_may_raise(const fg_raw *op)
 {
-    switch (op->op) {
-    case FG_RAW_LOAD_FAST_LOAD_FAST:
-    case FG_RAW_STORE_FAST_LOAD_FAST:
-    case FG_RAW_STORE_FAST_STORE_FAST:
-    case FG_RAW_SET_FUNCTION_ATTRIBUTE:
-    case FG_RAW_UNARY_NOT: /* of an exact bool, as the branches */
-    case FG_RAW_POP_JUMP_IF_TRUE:
-    case FG_RAW_POP_JUMP_IF_FALSE: return 0;
-    default: return fg_since312_may_raise(op);
-    }
+    return fg_until313_may_raise(op) && fg_from312to313_may_raise(op) && fg_since313_may_raise(op);
 }
 
 int fg_version_shape(const fg_raw *op, int jump, fg_raw_shape *out)
 {
-    int64_t pops = 0, pushes = 0;
     (void)jump;
-    switch ((fg_raw_op)op->op) {
-    case FG_RAW_LOAD_FAST_LOAD_FAST: pushes = 2; break;
-    case FG_RAW_STORE_FAST_STORE_FAST: pops = 2; break;
-    case FG_RAW_STORE_FAST_LOAD_FAST:
-    case FG_RAW_TO_BOOL:
-    case FG_RAW_CONVERT_VALUE:
-    case FG_RAW_FORMAT_SIMPLE:
-    case FG_RAW_MAKE_FUNCTION: pops = pushes = 1; break;
-    case FG_RAW_FORMAT_WITH_SPEC:
-    case FG_RAW_SET_FUNCTION_ATTRIBUTE: pops = 2, pushes = 1; break;
-    default: return fg_since312_shape(op, out);
-    }
-    *out = (fg_raw_shape){pops, pushes, 0};
-    return 1;
+    return fg_until313_shape(op, out) || fg_from312to313_shape(op, out) || fg_since313_shape(op, out);
 }
 
 fg_status fg_version_step(fg_raw_code *raw, int32_t i, fg_raw_stack *stack, int jump, int *done)
 {
     const fg_raw *op = &raw->ops[i];
-    const int32_t n = (int32_t)op->arg, depth = stack->depth;
-    const int on_spent = depth > 0 && stack->types[depth - 1] == FG_SLOT_SPENT;
-    *done = 1;
+    const int on_spent = stack->depth > 0 && stack->types[stack->depth - 1] == FG_SLOT_SPENT;
     switch (op->op) {
-    case FG_RAW_CALL_KW:
-        if (depth < n + 3 || !fg_raw_are_values(stack, depth - n - 1, n + 1) || !fg_raw_is_callee(stack, depth - n - 3))
-            return fg_raw_refuse(raw, "CALL_KW without a callee pair, or with arguments that are no values");
-        stack->depth -= n + 3;
-        return fg_raw_push(raw, stack, FG_SLOT_VALUE);
     case FG_RAW_END_FOR:
         if (!on_spent || i + 1 >= raw->n_ops || op[1].op != FG_RAW_POP_TOP || op[1].state >= 0)
             return fg_raw_refuse(raw, "END_FOR without its loop or its POP_TOP");
         stack->depth--;
+        *done = 1;
         return FG_OK;
     case FG_RAW_POP_TOP:
-        if (on_spent && i > 0 && op[-1].op == FG_RAW_END_FOR) {
-            stack->depth--;
+        if (!on_spent || i < 1 || op[-1].op != FG_RAW_END_FOR)
             return FG_OK;
-        }
-        break;
-    default: return fg_since312_step(raw, i, stack, jump, done);
+        stack->depth--;
+        *done = 1;
+        return FG_OK;
+    default: {
+        const fg_status st = fg_until313_step(raw, i, stack, done);
+        return st != FG_OK || *done ? st : fg_since313_step(raw, i, stack, jump, done);
     }
-    *done = 0;
-    return FG_OK;
+    }
 }
 
 const char *fg_version_operand(const fg_raw_code *raw, int32_t i)
 {
-    const fg_raw *op = &raw->ops[i];
-    switch (op->op) {
-    case FG_RAW_CALL_KW:
-        if (i < 1 || op->state >= 0 || op[-1].op != FG_RAW_LOAD_CONST ||
-            !PyTuple_CheckExact(PyTuple_GET_ITEM(raw->code->co_consts, op[-1].arg)))
-            return "keyword names are no constant tuple";
-        break;
-    case FG_RAW_CONVERT_VALUE: return op->arg >= 1 && op->arg <= 3 ? NULL : "CONVERT_VALUE argument out of range";
-    case FG_RAW_SET_FUNCTION_ATTRIBUTE:
-        return op->arg == 1 || op->arg == 2 || op->arg == 4 || op->arg == 8 ? NULL : "SET_FUNCTION_ATTRIBUTE argument out of range";
-    default: break;
-    }
-    return fg_since312_operand(raw, i);
+    return fg_since313_operand(raw, i);
 }
