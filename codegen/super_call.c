@@ -12,13 +12,13 @@ static PyObject *super_here(PyObject *module, PyObject *const *args, Py_ssize_t 
     }
     if (!PyType_Check(args[0]) || !PyType_IsSubtype((PyTypeObject *)args[0], &PySuper_Type))
         return PyObject_CallNoArgs(args[0]);
-    PyObject **slots = fg_frame_slots(fg_frame_current());
+    fg_frame *frame = fg_frame_current();
     const Py_ssize_t cell_slot = PyLong_AsSsize_t(args[1]), first_slot = PyLong_AsSsize_t(args[2]);
     if (first_slot < 0) {
         PyErr_SetString(PyExc_RuntimeError, "super(): no arguments");
         return NULL;
     }
-    PyObject *cell = cell_slot < 0 ? NULL : slots[cell_slot], *first = slots[first_slot];
+    PyObject *cell = cell_slot < 0 ? NULL : fg_frame_slot(frame, cell_slot), *first = fg_frame_slot(frame, first_slot);
     if (args[3] == Py_True && first != NULL && PyCell_Check(first))
         first = PyCell_GET(first);
     if (first == NULL) {

@@ -206,7 +206,7 @@ int fg_torch_globals_read(fg_torch_globals *globals)
     }
     if (word_at(thread.hooks + hooks_begin) != word_at(thread.hooks + hooks_end))
         return 0;
-    if (level_dict != NULL && fg_dict_version(level_dict) != level_version && !level_look())
+    if (level_dict != NULL && (level_version == 0 || fg_dict_version(level_dict) != level_version) && !level_look())
         return 0;
     uint64_t bits = memo_holds() ? memo.bits : memo_renew();
     bits |= (uint64_t)(thread.cache_on != NULL ? *thread.cache_on != 0 : cache_enabled()) << BIT_CACHE;

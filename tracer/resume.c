@@ -178,11 +178,9 @@ static PyObject *segment_invert(PyObject *object)
     Py_ssize_t n = self->n_slots + self->depth;
     if (n > SMALL_STACK && (slots = fg_malloc((size_t)n * sizeof *slots)) == NULL)
         Py_RETURN_NONE;
-    PyObject **fast = fg_frame_slots(frame);
     for (int32_t i = 0; i < self->n_slots; i++)
-        slots[i] = fast[self->slot_map[i]];
-    for (int32_t i = 0; i < self->depth; i++)
-        slots[self->n_slots + i] = fast[self->host_slots + i];
+        slots[i] = fg_frame_slot(frame, self->slot_map[i]);
+    fg_frame_values(frame, self->host_slots, self->depth, slots + self->n_slots);
     PyFunctionObject *f = (PyFunctionObject *)func;
     fg_hidden_frame hidden, *const outer = host;
     fg_view view = {slots, n, f->func_closure, f->func_globals, f->func_builtins, func, NULL, 0, 0};

@@ -99,7 +99,6 @@ static PyCodeObject *chain_code(fg_resume_table *table, PyCodeObject *users, int
 PyObject *fg_chain_run(fg_resume_table *table, int32_t pc, PyFunctionObject *func, fg_frame *frame, const int16_t *slot_map,
                        int32_t n_slots, PyObject *stack)
 {
-    PyObject **fast = fg_frame_slots(frame);
     int32_t depth = (int32_t)PyTuple_GET_SIZE(stack);
     uint8_t *bound = PyMem_Calloc((size_t)n_slots + 1, 1);
     PyObject *values = PyList_New(0), *target = NULL, *result = NULL;
@@ -107,8 +106,9 @@ PyObject *fg_chain_run(fg_resume_table *table, int32_t pc, PyFunctionObject *fun
     if (bound == NULL || values == NULL)
         goto done;
     for (int32_t i = 0; i < n_slots; i++) {
-        bound[i] = !is_free_slot(users, i) && fast[slot_map[i]] != NULL;
-        if (bound[i] && PyList_Append(values, fast[slot_map[i]]) < 0)
+        PyObject *value = fg_frame_slot(frame, slot_map[i]);
+        bound[i] = !is_free_slot(users, i) && value != NULL;
+        if (bound[i] && PyList_Append(values, value) < 0)
             goto done;
     }
     for (int32_t i = depth - 1; i >= 0; i--) /* it came top first */

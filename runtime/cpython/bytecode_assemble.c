@@ -14,6 +14,9 @@
  *     LOAD_GLOBAL there), else it is pushed at the call and moved below the callee.
  * All forms mean the same to the interpreter; the last is the slowest by one to three SWAPs.
  *
+ * Where some values take two slots (FG_VALUES_MAY_BE_WIDE), which ones do is found in the same rounds: what makes a wide value (BEFORE_WITH) and what needs one
+ * (WITH_EXCEPT_START) says so, values that meet at a join are united, and an instruction whose result is found to be wide pushes a NULL behind it.
+ *
  * Rules for changes: every item a path adds must be removed by the same path or banned; fg_items_step is used both here and by the lowering,
  * with the same results, so it may depend on nothing but the items and the AT bits.
  */
@@ -38,7 +41,7 @@ static fg_status push(fg_assembler *a, fg_items *items, int32_t item)
         items->items = bigger, items->room = room;
     }
     items->items[items->n++] = item;
-    items->values += item == FG_ITEM_VALUE || item == FG_ITEM_METHOD || item == FG_ITEM_GHOST;
+    items->values += fg_item_is_value(item) || item == FG_ITEM_METHOD || item == FG_ITEM_GHOST;
     return FG_OK;
 }
 
@@ -61,6 +64,41 @@ fg_status fg_items_null(fg_assembler *a, fg_items *items)
     return push(a, items, FG_ITEM_NULL);
 }
 
+static int32_t root_of(const fg_assembler *a, int32_t item)
+{
+    int32_t variable = FG_ITEM_MADE - item;
+    while (a->same_as[variable] != variable)
+        variable = a->same_as[variable] = a->same_as[a->same_as[variable]];
+    return variable;
+}
+
+static int is_wide(const fg_assembler *a, int32_t item)
+{
+    return item <= FG_ITEM_MADE && a->is_wide[root_of(a, item)];
+}
+
+static void widen(fg_assembler *a, int32_t item)
+{
+    if (item > FG_ITEM_MADE || is_wide(a, item))
+        return;
+    a->is_wide[root_of(a, item)] = 1;
+    a->n_widened++;
+}
+
+/* Two values that are in one place where paths meet take as many slots. */
+static void unite(fg_assembler *a, int32_t one, int32_t two)
+{
+    if (one > FG_ITEM_MADE || two > FG_ITEM_MADE)
+        return;
+    const int32_t x = root_of(a, one), y = root_of(a, two);
+    if (x == y)
+        return;
+    a->same_as[y] = x;
+    if (a->is_wide[x] != a->is_wide[y])
+        a->n_widened++;
+    a->is_wide[x] |= a->is_wide[y];
+}
+
 static void drop_mark(fg_assembler *a, fg_items *items)
 {
     a->at[items->items[--items->n]] |= FG_AT_DROPPED;
@@ -78,7 +116,8 @@ static fg_status pop(fg_assembler *a, fg_items *items, int32_t wanted)
     drop_marks(a, items);
     if (!items->n)
         return refuse(a, "stack underflow");
-    if (items->items[items->n - 1] != wanted)
+    const int32_t item = items->items[items->n - 1];
+    if (wanted == FG_ITEM_VALUE ? !fg_item_is_value(item) || is_wide(a, item) : item != wanted)
         return refuse(a, wanted == FG_ITEM_GHOST ? "keyword names that are no constant right before their call"
                                                  : "a lazily bound method used as a value");
     items->n--, items->values--;
@@ -93,7 +132,7 @@ int32_t fg_items_real(const fg_assembler *a, const fg_items *items, int32_t from
         if (item >= 0)
             real += (a->at[item] & (FG_AT_USED | FG_AT_BANNED)) == FG_AT_USED;
         else
-            real += item == FG_ITEM_METHOD ? 2 : item != FG_ITEM_GHOST;
+            real += item == FG_ITEM_METHOD || is_wide(a, item) ? 2 : item != FG_ITEM_GHOST;
     }
     return real;
 }
@@ -106,15 +145,55 @@ int32_t fg_items_below(const fg_items *items, int32_t depth)
     return i;
 }
 
-/* The item that is n values from the top must be a plain value. */
+/* Where the item that is n values from the top is, -1: nowhere. */
+static int32_t find_item(const fg_items *items, int32_t n)
+{
+    for (int32_t i = items->n - 1; i >= 0 && n > 0; i--)
+        if (items->items[i] < 0 && items->items[i] != FG_ITEM_NULL && --n == 0)
+            return i;
+    return -1;
+}
+
+/* That item must be a plain value. */
 static fg_status look(fg_assembler *a, const fg_items *items, int32_t n)
 {
-    if (n < 1 || n > items->values)
-        return refuse(a, "stack underflow");
-    for (int32_t i = items->n - 1; i >= 0; i--)
-        if (items->items[i] < 0 && items->items[i] != FG_ITEM_NULL && --n == 0)
-            return items->items[i] == FG_ITEM_VALUE ? FG_OK : refuse(a, "a lazily bound method used as a value");
-    return refuse(a, "stack underflow");
+    const int32_t i = n <= items->values ? find_item(items, n) : -1;
+    return i < 0                               ? refuse(a, "stack underflow")
+           : fg_item_is_value(items->items[i]) ? FG_OK
+                                               : refuse(a, "a lazily bound method used as a value");
+}
+
+int fg_assembler_width(const fg_assembler *a, const fg_items *items, int32_t n)
+{
+    const int32_t i = find_item(items, n);
+    return i >= 0 && (items->items[i] == FG_ITEM_METHOD || is_wide(a, items->items[i])) ? 2 : 1;
+}
+
+/* 1 if the instruction pushes the second slot of its first result itself. */
+static int is_wide_by_itself(const fg_instr *instr)
+{
+    return instr->op == FG_OP_BEFORE_WITH || instr->op == FG_OP_BEFORE_ASYNC_WITH;
+}
+
+int fg_assembler_widens(const fg_assembler *a, int32_t i, int32_t k)
+{
+    return FG_VALUES_MAY_BE_WIDE && is_wide(a, FG_ITEM_MADE - a->made[i] - k) && !(k == 0 && is_wide_by_itself(&a->in->instrs[i]));
+}
+
+/* What instruction i leaves as its result k. */
+static int32_t result_item(fg_assembler *a, int32_t i, int32_t k)
+{
+    const int32_t item = FG_VALUES_MAY_BE_WIDE ? FG_ITEM_MADE - a->made[i] - k : FG_ITEM_VALUE;
+    if (FG_VALUES_MAY_BE_WIDE && k == 0 && is_wide_by_itself(&a->in->instrs[i]))
+        widen(a, item);
+    return item;
+}
+
+static void swap(fg_items *items, int32_t n)
+{
+    int32_t *one = &items->items[find_item(items, n)], *two = &items->items[find_item(items, 1)];
+    const int32_t kept = *one;
+    *one = *two, *two = kept;
 }
 
 int fg_assembler_super_attr(const fg_assembler *a, int32_t i)
@@ -133,7 +212,7 @@ static fg_status step_call(fg_assembler *a, int32_t i, fg_items *items)
                 return popped;
         }
         a->form = FG_CALL_PLAIN;
-        return push(a, items, FG_ITEM_VALUE);
+        return push(a, items, result_item(a, i, 0));
     }
     const int ghosts = FG_SUPER_FINDS_ITS_ARGUMENTS && instr->op == FG_OP_CALL_SUPER && !instr->arg ? 2 : instr->op == FG_OP_CALL_KW;
     const int32_t names = instr->op == FG_OP_CALL_KW && FG_NAMES_ARE_ON_THE_STACK ? FG_ITEM_VALUE : FG_ITEM_GHOST;
@@ -155,7 +234,8 @@ static fg_status step_call(fg_assembler *a, int32_t i, fg_items *items)
     } else {
         drop_marks(a, items);
     }
-    const int32_t callee = items->n ? items->items[items->n - 1] : FG_ITEM_NULL;
+    const int32_t item = items->n ? items->items[items->n - 1] : FG_ITEM_NULL;
+    const int32_t callee = is_wide(a, item) ? FG_ITEM_METHOD : fg_item_is_value(item) ? FG_ITEM_VALUE : item;
     if (callee != FG_ITEM_VALUE && callee != FG_ITEM_METHOD)
         return refuse(a, "call without a callee");
     items->n--, items->values--;
@@ -185,7 +265,7 @@ static fg_status step_call(fg_assembler *a, int32_t i, fg_items *items)
         a->at[i] |= FG_AT_BARE;
         a->form = FG_CALL_BARE;
     }
-    return push(a, items, FG_ITEM_VALUE);
+    return push(a, items, result_item(a, i, 0));
 }
 
 fg_status fg_items_step(fg_assembler *a, int32_t i, fg_items *items, int jump)
@@ -195,8 +275,24 @@ fg_status fg_items_step(fg_assembler *a, int32_t i, fg_items *items, int jump)
     fg_status st;
     switch (instr->op) {
     case FG_OP_CALLEE: return a->at[i] & FG_AT_BANNED ? FG_OK : push(a, items, i);
-    case FG_OP_COPY: return (st = look(a, items, n)) != FG_OK ? st : push(a, items, FG_ITEM_VALUE);
-    case FG_OP_SWAP: return (st = look(a, items, n)) != FG_OK ? st : look(a, items, 1);
+    case FG_OP_COPY: return (st = look(a, items, n)) != FG_OK ? st : push(a, items, result_item(a, i, 0));
+    case FG_OP_SWAP:
+        if ((st = look(a, items, n)) != FG_OK || (st = look(a, items, 1)) != FG_OK)
+            return st;
+        swap(items, n);
+        return FG_OK;
+    case FG_OP_POP_TOP:
+        if (!FG_VALUES_MAY_BE_WIDE)
+            break;
+        drop_marks(a, items);
+        if (!items->n || !is_wide(a, items->items[items->n - 1]))
+            break;
+        items->n--, items->values--;
+        return FG_OK;
+    case FG_OP_WITH_EXCEPT_START:
+        if (FG_VALUES_MAY_BE_WIDE && items->values >= 4)
+            widen(a, items->items[find_item(items, 4)]);
+        break;
     case FG_OP_CALL:
     case FG_OP_CALL_KW:
     case FG_OP_CALL_EX:
@@ -212,10 +308,13 @@ fg_status fg_items_step(fg_assembler *a, int32_t i, fg_items *items, int jump)
     for (int k = 0; k < shape.pops; k++)
         if ((st = pop(a, items, FG_ITEM_VALUE)) != FG_OK)
             return st;
-    const int32_t pushed = a->at[i] & FG_AT_GHOST ? FG_ITEM_GHOST : instr->op == FG_OP_LOAD_METHOD ? FG_ITEM_METHOD : FG_ITEM_VALUE;
-    for (int k = 0; k < shape.pushes; k++)
+    for (int k = 0; k < shape.pushes; k++) {
+        const int32_t pushed = a->at[i] & FG_AT_GHOST           ? FG_ITEM_GHOST
+                               : instr->op == FG_OP_LOAD_METHOD ? FG_ITEM_METHOD
+                                                                : result_item(a, i, k);
         if ((st = push(a, items, pushed)) != FG_OK)
             return st;
+    }
     return FG_OK;
 }
 
@@ -247,7 +346,9 @@ static fg_status reach(fg_assembler *a, int32_t to, const fg_items *items, int32
     }
     int32_t k = 0, n = 0;
     while (k < kept->n || n < items->n) {
-        if (k < kept->n && n < items->n && kept->items[k] == items->items[n])
+        if (k < kept->n && n < items->n && fg_item_is_value(kept->items[k]) && fg_item_is_value(items->items[n]))
+            unite(a, kept->items[k++], items->items[n++]);
+        else if (k < kept->n && n < items->n && kept->items[k] == items->items[n])
             k++, n++;
         else if (k < kept->n && kept->items[k] >= 0)
             ban(a, kept->items[k++]);
@@ -271,7 +372,7 @@ static fg_status reach_handler(fg_assembler *a, int32_t i, int32_t *queue, int32
     st = fg_items_copy(a, &a->other, &a->now);
     a->now.n = n, a->now.values = values;
     for (int32_t k = 0; st == FG_OK && k < 1 + (handler->lasti != 0); k++)
-        st = push(a, &a->other, FG_ITEM_VALUE);
+        st = push(a, &a->other, FG_VALUES_MAY_BE_WIDE ? FG_ITEM_MADE : FG_ITEM_VALUE);
     return st == FG_OK ? reach(a, handler->target, &a->other, queue, n_queued) : st;
 }
 
@@ -401,6 +502,29 @@ static fg_status find_ghosts(fg_assembler *a)
     return FG_OK;
 }
 
+/* Each result of an instruction is a variable. */
+static fg_status count_variables(fg_assembler *a)
+{
+    a->made = fg_arena_alloc(&a->arena, (size_t)a->in->n_instrs * sizeof *a->made);
+    if (!a->made)
+        return FG_ERR_NOMEM;
+    int64_t n = 1; /* the first is what handlers are given */
+    for (int32_t i = 0; i < a->in->n_instrs; i++) {
+        a->made[i] = (int32_t)n;
+        n += 1 + fg_instr_shape(&a->in->instrs[i], 0).pushes;
+        if (n > INT32_MAX / 4)
+            return refuse(a, "code too large");
+    }
+    a->n_variables = (int32_t)n;
+    a->same_as = fg_arena_alloc(&a->arena, (size_t)n * sizeof *a->same_as);
+    a->is_wide = fg_arena_alloc(&a->arena, (size_t)n);
+    if (!a->same_as || !a->is_wide)
+        return FG_ERR_NOMEM;
+    for (int32_t v = 0; v < n; v++)
+        a->same_as[v] = v;
+    return FG_OK;
+}
+
 static fg_status plan(fg_assembler *a)
 {
     const int32_t n = a->in->n_instrs;
@@ -416,14 +540,18 @@ static fg_status plan(fg_assembler *a)
     int32_t *queue = fg_arena_alloc(&a->arena, (size_t)a->n_states * sizeof *queue);
     if (!a->states || !queue)
         return FG_ERR_NOMEM;
-    for (int32_t banned = -1; banned != a->n_banned;) {
-        banned = a->n_banned;
+    if (FG_VALUES_MAY_BE_WIDE && (st = count_variables(a)) != FG_OK)
+        return st;
+    for (int32_t banned = -1, widened = -1; banned != a->n_banned || widened != a->n_widened;) {
+        banned = a->n_banned, widened = a->n_widened;
         if ((st = walk_paths(a, queue)) != FG_OK)
             return st;
         for (int32_t i = 0; i < n; i++)
             if ((a->at[i] & (FG_AT_USED | FG_AT_DROPPED)) == (FG_AT_USED | FG_AT_DROPPED))
                 ban(a, i);
     }
+    if (FG_VALUES_MAY_BE_WIDE && is_wide(a, FG_ITEM_MADE))
+        return refuse(a, "an exception as a value in two slots");
     for (int32_t i = 0; i < n; i++)
         if (a->at[i] & FG_AT_BARE)
             place_null(a, i);

@@ -8,6 +8,7 @@
 #ifndef FG_CPYTHON_BYTECODE_ASSEMBLE_H
 #define FG_CPYTHON_BYTECODE_ASSEMBLE_H
 
+#include "runtime/cpython/bytecode_version.h"
 #include "runtime/cpython/canonical_shape.h"
 #include "runtime/cpython/bytecode_pool.h"
 #include "runtime/cpython/bytecode_raw.h"
@@ -18,8 +19,14 @@ enum {
     FG_ITEM_VALUE = -1,
     FG_ITEM_METHOD = -2, /* one canonical value in two real slots */
     FG_ITEM_GHOST = -3,  /* a canonical value that is not on the real stack: keyword names, arguments that super() finds by itself */
-    FG_ITEM_NULL = -4    /* a NULL the assembler put here itself */
+    FG_ITEM_NULL = -4,   /* a NULL the assembler put here itself */
+    FG_ITEM_MADE = -16 /* this and below, where values may be wide: a value, with the variable FG_ITEM_MADE - item for where it was made */
 };
+
+static inline int fg_item_is_value(int32_t item)
+{
+    return item == FG_ITEM_VALUE || item <= FG_ITEM_MADE;
+}
 
 typedef struct fg_items {
     int32_t *items;
@@ -70,6 +77,10 @@ typedef struct fg_assembler {
     fg_items now, other;
     fg_call_form form; /* of the call stepped last */
     int32_t n_slots, n_banned;
+    int32_t *made;    /* per instruction: the variable of its first result; where values may be wide */
+    int32_t *same_as; /* per variable: another one that meets it on some stack, or itself */
+    uint8_t *is_wide; /* per variable that is same_as itself */
+    int32_t n_variables, n_widened;
 
     fg_real *out;
     int32_t n_out, room_out;
@@ -89,6 +100,9 @@ int32_t fg_items_real(const fg_assembler *a, const fg_items *items, int32_t from
 int fg_assembler_raises(const fg_assembler *a, int32_t i);
 /* 1 if the CALL_SUPER at i and the attribute load behind it can be one instruction. */
 int fg_assembler_super_attr(const fg_assembler *a, int32_t i);
+/* Slots of the n-th value from the top; and 1 if result k of instruction i gets a NULL as its second slot, which the instruction does not push itself. */
+int fg_assembler_width(const fg_assembler *a, const fg_items *items, int32_t n);
+int fg_assembler_widens(const fg_assembler *a, int32_t i, int32_t k);
 /* How many items hold the lowest `depth` canonical values (a method's second half included, a NULL above them not). */
 int32_t fg_items_below(const fg_items *items, int32_t depth);
 

@@ -110,8 +110,6 @@ static int raw_shape(const fg_raw *op, int jump, fg_raw_shape *out)
     case FG_RAW_UNARY_NOT:
     case FG_RAW_UNARY_INVERT:
     case FG_RAW_GET_AITER:
-    case FG_RAW_GET_ITER:
-    case FG_RAW_GET_YIELD_FROM_ITER:
     case FG_RAW_GET_AWAITABLE:
     case FG_RAW_YIELD_VALUE: pops = pushes = 1; break;
     case FG_RAW_CHECK_EXC_MATCH:
@@ -195,7 +193,8 @@ fg_status fg_raw_step(fg_raw_code *raw, int32_t i, fg_raw_stack *stack, int jump
         if (n < 1 || depth < n)
             return fg_raw_refuse(raw, "SWAP below the stack");
         uint8_t *a = &stack->types[depth - n], *b = &stack->types[depth - 1], kept = *a;
-        if (*a >= FG_SLOT_SELF || *b >= FG_SLOT_SELF || (n > 1 && a[1] == FG_SLOT_SELF))
+        if (FG_VALUES_MAY_BE_WIDE ? *a == FG_SLOT_SPENT || *b == FG_SLOT_SPENT
+                                  : *a >= FG_SLOT_SELF || *b >= FG_SLOT_SELF || (n > 1 && a[1] == FG_SLOT_SELF))
             return fg_raw_refuse(raw, "SWAP of half a method pair");
         *a = *b, *b = kept;
         return FG_OK;

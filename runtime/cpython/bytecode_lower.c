@@ -49,7 +49,7 @@ static fg_real *loads_before(fg_assembler *a)
     return FG_NULL_FOLLOWS_CALLEE && a->n_out ? &a->out[a->n_out - 1] : NULL;
 }
 
-static void push_null(fg_lowering *l, int32_t source)
+void fg_lower_null(fg_lowering *l, int32_t source)
 {
     fg_assembler *a = l->a;
     fg_real *last = loads_before(a);
@@ -131,6 +131,11 @@ static int argument_is_sound(const fg_assembler *a, const fg_instr *instr)
     }
 }
 
+int fg_lower_top_width(const fg_assembler *a, int32_t n)
+{
+    return fg_assembler_width(a, &a->now, n);
+}
+
 int fg_lower_follows(const fg_assembler *a, int32_t i, int op)
 {
     return i < a->in->n_instrs && a->in->instrs[i].op == op && !(a->at[i] & FG_AT_TARGET) &&
@@ -146,7 +151,7 @@ static void lower_call(fg_lowering *l, int32_t i)
     if (a->form == FG_CALL_BARE) {
         /* What stands on the callee; the NULL goes below that, and on earlier versions below the callee, too. */
         const int32_t above = instr->op == FG_OP_CALL_EX ? n + 1 : instr->op == FG_OP_CALL_KW && FG_NAMES_ARE_ON_THE_STACK;
-        push_null(l, i);
+        fg_lower_null(l, i);
         for (int32_t k = above + 2 - FG_NULL_FOLLOWS_CALLEE; k >= 2; k--)
             fg_lower_put(l, i, FG_RAW_SWAP, k);
     }
@@ -188,6 +193,53 @@ static fg_status lower_merge(fg_lowering *l, int32_t i)
     return FG_OK;
 }
 
+enum { MOST_MOVED = 64 };
+
+/* Two values change places, at least one of which takes two slots: slot after slot comes from the top to where it belongs, as the compiler does it. */
+static fg_status lower_wide_swap(fg_lowering *l, int32_t i, int32_t n)
+{
+    const fg_assembler *a = l->a;
+    const int32_t low = fg_lower_top_width(a, n), high = fg_lower_top_width(a, 1), all = real_distance(a, n), between = all - low - high;
+    int16_t to[MOST_MOVED]; /* where the slot that is here belongs */
+    if (all > MOST_MOVED)
+        return fg_lower_refuse(l->a, FG_ERR_UNSUPPORTED, "SWAP of values too far from each other");
+    for (int32_t k = 0; k < all; k++)
+        to[k] = (int16_t)(k < low ? k + high + between : k < low + between ? k - low + high : k - low - between);
+    for (int32_t k = 0; k < all;) {
+        if (to[all - 1] == all - 1 && to[k] == k) {
+            k++;
+            continue;
+        }
+        const int32_t with = to[all - 1] != all - 1 ? to[all - 1] : k;
+        const int16_t kept = to[with];
+        fg_lower_put(l, i, FG_RAW_SWAP, all - with);
+        to[with] = to[all - 1], to[all - 1] = kept;
+    }
+    return FG_OK;
+}
+
+/* Behind an instruction: the second slots of those results that it has not pushed itself. */
+static void lower_widened(fg_lowering *l, int32_t i, int32_t n_results)
+{
+    for (int32_t k = 0; k < n_results; k++) {
+        if (!fg_assembler_widens(l->a, i, k))
+            continue;
+        l->depth = fg_items_real(l->a, &l->a->now, 0) - 1;
+        fg_lower_put(l, i, FG_RAW_PUSH_NULL, 0);
+        for (int32_t above = n_results - k; above >= 2; above--)
+            fg_lower_put(l, i, FG_RAW_SWAP, above);
+    }
+}
+
+static int widens_any(const fg_assembler *a, int32_t i)
+{
+    const int32_t n = FG_VALUES_MAY_BE_WIDE && i < a->in->n_instrs ? fg_instr_shape(&a->in->instrs[i], 0).pushes : 0;
+    for (int32_t k = 0; k < n; k++)
+        if (fg_assembler_widens(a, i, k))
+            return 1;
+    return 0;
+}
+
 static fg_status lower_one(fg_lowering *l, int32_t i)
 {
     fg_assembler *a = l->a;
@@ -210,7 +262,7 @@ static fg_status lower_one(fg_lowering *l, int32_t i)
             !(a->at[next] & FG_AT_TARGET) && !a->nulls[next])
             l->fuse_null = 1;
         else
-            push_null(l, i);
+            fg_lower_null(l, i);
         return FG_OK;
     }
     case FG_OP_LOAD_GLOBAL:
@@ -224,8 +276,12 @@ static fg_status lower_one(fg_lowering *l, int32_t i)
             return st;
         fg_lower_put(l, i, FG_RAW_LOAD_CONST, index);
         return FG_OK;
-    case FG_OP_COPY:
-    case FG_OP_SWAP: fg_lower_put(l, i, direct_ops[instr->op], real_distance(a, n)); return FG_OK;
+    case FG_OP_SWAP:
+        if (n > 1 && (fg_lower_top_width(a, n) > 1 || fg_lower_top_width(a, 1) > 1))
+            return lower_wide_swap(l, i, n);
+        fg_lower_put(l, i, direct_ops[instr->op], real_distance(a, n));
+        return FG_OK;
+    case FG_OP_COPY: fg_lower_put(l, i, direct_ops[instr->op], real_distance(a, n)); return FG_OK;
     case FG_OP_RERAISE: fg_lower_put(l, i, FG_RAW_RERAISE, n ? real_distance(a, n + 1) - 1 : 0); return FG_OK;
     case FG_OP_LIST_APPEND:
     case FG_OP_SET_ADD:
@@ -289,10 +345,10 @@ static fg_status lower_at(fg_lowering *l, int32_t *at)
         if (!FG_NULL_FOLLOWS_CALLEE && k == a->nulls[i] - 1 && instr->op == FG_OP_LOAD_GLOBAL)
             l->fuse_null = 1;
         else
-            push_null(l, i);
+            fg_lower_null(l, i);
     }
     st = FG_OK;
-    int32_t length = fg_version_lower_group(l, i, &st);
+    int32_t length = widens_any(a, i) ? 0 : fg_version_lower_group(l, i, &st);
     if (st != FG_OK)
         return st;
     if (!length) {
@@ -316,6 +372,8 @@ static fg_status lower_at(fg_lowering *l, int32_t *at)
     }
     if (is_call(instr->op) && length == 1)
         lower_call(l, i);
+    if (FG_VALUES_MAY_BE_WIDE)
+        lower_widened(l, i + length - 1, fg_instr_shape(&instr[length - 1], 0).pushes);
     const int32_t depth = fg_items_real(a, &a->now, 0);
     if (depth > a->max_depth)
         a->max_depth = depth;
@@ -350,11 +408,21 @@ static fg_status count_slots(fg_assembler *a)
 /* At most this many real instructions come of a canonical one, NULLs placed before it aside. */
 static size_t most_put(int op)
 {
-    const size_t most = is_call(op)                                        ? 6
+    const size_t most = is_call(op)                                        ? 8
                         : op == FG_OP_DICT_MERGE && FG_NULL_FOLLOWS_CALLEE ? 2 * MOST_ABOVE_CALLEE + 3
                         : op == FG_OP_TO_BOOL                              ? 2
                                                                            : 1;
     return most + fg_version_most_lowered(op);
+}
+
+/* The same for the moves of values in two slots. */
+static size_t most_widened(const fg_assembler *a, int32_t i)
+{
+    const int32_t n = FG_VALUES_MAY_BE_WIDE ? fg_instr_shape(&a->in->instrs[i], 0).pushes : 0;
+    size_t most = FG_VALUES_MAY_BE_WIDE && a->in->instrs[i].op == FG_OP_SWAP ? (size_t)2 * MOST_MOVED : 0;
+    for (int32_t k = 0; k < n; k++)
+        most += fg_assembler_widens(a, i, k) ? (size_t)(n - k) : 0;
+    return most;
 }
 
 fg_status fg_assembler_lower(fg_assembler *a)
@@ -365,7 +433,7 @@ fg_status fg_assembler_lower(fg_assembler *a)
         return st;
     size_t room = 0;
     for (int32_t i = 0; i < n; i++)
-        room += most_put(a->in->instrs[i].op) + a->nulls[i];
+        room += most_put(a->in->instrs[i].op) + a->nulls[i] + most_widened(a, i);
     a->out = fg_arena_alloc(&a->arena, room * sizeof *a->out);
     a->first = fg_arena_alloc(&a->arena, (size_t)n * sizeof *a->first);
     a->handler_depth = fg_arena_alloc(&a->arena, ((size_t)a->in->n_handlers + 1) * sizeof *a->handler_depth);

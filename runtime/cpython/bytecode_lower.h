@@ -20,6 +20,10 @@ fg_real *fg_lower_put(fg_lowering *l, int32_t source, int op, int32_t arg);
 fg_status fg_lower_refuse(fg_assembler *a, fg_status st, const char *why);
 fg_status fg_lower_name(fg_assembler *a, const fg_instr *instr, int32_t *index);
 fg_status fg_lower_constant(fg_assembler *a, const fg_instr *instr, int32_t *index);
+/* Push a NULL, as part of the load before where that can be. */
+void fg_lower_null(fg_lowering *l, int32_t source);
+/* Slots of the n-th value from the top, before the instruction that is lowered. */
+int fg_lower_top_width(const fg_assembler *a, int32_t n);
 /* 1 if instruction i is this op and is reached only from the one before, under the same handler. */
 int fg_lower_follows(const fg_assembler *a, int32_t i, int op);
 

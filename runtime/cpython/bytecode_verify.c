@@ -50,7 +50,7 @@ static const char *check_operands(const fg_raw_code *raw)
                 return "COPY_FREE_VARS of another number of variables";
             break;
         case FG_RAW_BINARY_OP:
-            if (n > 25)
+            if (n >= FG_BINARY_OPS)
                 return "BINARY_OP argument out of range";
             break;
         case FG_RAW_RAISE_VARARGS:

@@ -266,7 +266,7 @@ static PyObject *frame(PyObject *self, PyObject *none)
     PyCodeObject *code = fg_frame_code(current);
     PyObject *locals = PyDict_New();
     for (Py_ssize_t i = 0; locals && i < PyTuple_GET_SIZE(code->co_localsplusnames); i++) {
-        PyObject *value = fg_frame_slots(current)[i];
+        PyObject *value = fg_frame_slot(current, i);
         if (value && PyDict_SetItem(locals, PyTuple_GET_ITEM(code->co_localsplusnames, i), value) < 0)
             Py_CLEAR(locals);
     }

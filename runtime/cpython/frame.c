@@ -5,13 +5,15 @@
  */
 #define Py_BUILD_CORE 1
 #include "runtime/cpython/frame.h"
+
 #include "runtime/cpython/frame_fields.h"
 #include <internal/pycore_interp.h>
 #include <frameobject.h>
 #undef Py_BUILD_CORE
 #include <stddef.h>
 
-_Static_assert(offsetof(_PyInterpreterFrame, localsplus) == 9 * sizeof(PyObject *), "frame layout of 3.11 to 3.13 (pycore_frame.h)");
+_Static_assert(offsetof(_PyInterpreterFrame, localsplus) == (PY_VERSION_HEX < 0x030e0000 ? 9 : 10) * sizeof(PyObject *),
+               "frame layout (pycore_frame.h, since 3.14 pycore_interpframe_structs.h)");
 _Static_assert(sizeof(_Py_CODEUNIT) == 2, "code unit");
 
 static _PyInterpreterFrame *real(fg_frame *frame)
@@ -29,12 +31,12 @@ fg_frame *fg_frame_current(void)
 
 PyCodeObject *fg_frame_code(fg_frame *frame)
 {
-    return (PyCodeObject *)*fg_field_code(real(frame));
+    return (PyCodeObject *)fg_slot_object(*fg_field_code(real(frame)));
 }
 
 PyObject *fg_frame_func(fg_frame *frame)
 {
-    return *fg_field_func(real(frame));
+    return fg_slot_object(*fg_field_func(real(frame)));
 }
 
 void fg_frame_hide(fg_hidden_frame *hidden, fg_frame *frame)
@@ -52,12 +54,17 @@ void fg_frame_show(const fg_hidden_frame *hidden)
 
 PyObject **fg_frame_stack(PyObject *const *values, Py_ssize_t n)
 {
+#if PY_VERSION_HEX >= 0x030e0000 /* a call gets an array of its own: the stack has tags, and what it does not own */
+    (void)values, (void)n;
+    return NULL;
+#else
     _PyInterpreterFrame *frame = *fg_newest_frame(PyThreadState_Get());
-    if (frame == NULL || !PyCode_Check(*fg_field_code(frame)))
+    if (frame == NULL || !PyCode_Check(fg_slot_object(*fg_field_code(frame))))
         return NULL;
     const PyCodeObject *code = fg_frame_code((fg_frame *)frame);
     PyObject *const *first = frame->localsplus + code->co_nlocalsplus, *const *end = first + code->co_stacksize;
     return (uintptr_t)values >= (uintptr_t)first && (uintptr_t)(values + n) <= (uintptr_t)end ? (PyObject **)values : NULL;
+#endif
 }
 
 PyObject *fg_interpreter_modules(void)
@@ -70,16 +77,27 @@ PyObject *fg_interpreter_modules(void)
 #endif
 }
 
-PyObject **fg_frame_slots(fg_frame *frame)
+PyObject *fg_frame_slot(fg_frame *frame, Py_ssize_t index)
 {
-    return real(frame)->localsplus;
+    return fg_slot_object(real(frame)->localsplus[index]);
+}
+
+void fg_frame_values(fg_frame *frame, Py_ssize_t first, Py_ssize_t n, PyObject **out)
+{
+    const PyCodeObject *code = fg_frame_code(frame);
+    const Py_ssize_t end = code->co_nlocalsplus + code->co_stacksize;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        out[i] = NULL;
+        while (out[i] == NULL && first < end)
+            out[i] = fg_frame_slot(frame, first++);
+    }
 }
 
 void fg_frame_slot_set(fg_frame *frame, Py_ssize_t index, PyObject *value)
 {
-    PyObject *old = real(frame)->localsplus[index];
-    real(frame)->localsplus[index] = value;
-    Py_XDECREF(old);
+    const fg_slot old = real(frame)->localsplus[index];
+    real(frame)->localsplus[index] = fg_slot_own(value);
+    fg_slot_drop(old);
 }
 
 int fg_frame_line(fg_frame *frame)

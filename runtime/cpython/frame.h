@@ -10,13 +10,26 @@
 #include <stdint.h>
 #include <string.h>
 
+/* This thread's state, NULL: it has none. */
+static inline PyThreadState *fg_thread_state(void)
+{
+#if PY_VERSION_HEX < 0x030d0000
+    return _PyThreadState_UncheckedGet();
+#else
+    return PyThreadState_GetUnchecked();
+#endif
+}
+
 /* The innermost Python frame of this thread (the caller, when asked from a C function that it calls). */
 typedef struct fg_frame fg_frame;
 fg_frame *fg_frame_current(void); /* NULL: no Python frame */
 FG_BORROWED PyCodeObject *fg_frame_code(fg_frame *frame);
 FG_BORROWED PyObject *fg_frame_func(fg_frame *frame);
-/* Its fast locals followed by its stack. Slots may be NULL. The stack depth of a running frame is not recorded: the caller knows it. */
-PyObject **fg_frame_slots(fg_frame *frame);
+/* One of its slots, which are its fast locals followed by its stack; NULL: unbound. */
+FG_BORROWED PyObject *fg_frame_slot(fg_frame *frame, Py_ssize_t index);
+/* n values of its stack from slot `first` on, borrowed. A running frame does not say how deep its stack is: the caller knows. Slots that are NULL are passed
+ * over: they are the second ones of values that take two. */
+void fg_frame_values(fg_frame *frame, Py_ssize_t first, Py_ssize_t n, PyObject **out);
 /* Replace one slot (steals value; NULL unbinds); the old value is dropped last. */
 void fg_frame_slot_set(fg_frame *frame, Py_ssize_t index, FG_STEALS PyObject *value);
 int fg_frame_line(fg_frame *frame);
@@ -57,21 +70,28 @@ int fg_thread_is_plain(void);
 
 /* 1 if events of sys.monitoring are on for this code object alone. */
 #if PY_VERSION_HEX >= 0x030c0000
+/* Bytes of what is monitored for all code and for one code object; thread_state.c compares them with the structs, which are internal since 3.14. */
+enum {
+    FG_GLOBAL_EVENTS = PY_VERSION_HEX < 0x030e0000 ? 15 : 16,
+    FG_LOCAL_EVENTS = PY_VERSION_HEX < 0x030d0000   ? 15
+                      : PY_VERSION_HEX < 0x030e0000 ? 10
+                      : PY_VERSION_HEX < 0x030f0000 ? 11
+                                                    : 16
+};
+
 static inline int fg_any_monitor(const uint8_t *tools)
 {
     uint64_t low, high;
-    _Static_assert(sizeof(_Py_GlobalMonitors) == 15, "events of sys.monitoring");
     memcpy(&low, tools, 8);
-    memcpy(&high, tools + 7, 8);
+    memcpy(&high, tools + FG_GLOBAL_EVENTS - 8, 8);
     return (low | high) != 0;
 }
 
 static inline int fg_code_is_monitored(const PyCodeObject *code)
 {
-    if (code->_co_monitoring == NULL)
-        return 0;
-    for (size_t i = 0; i < sizeof(_Py_LocalMonitors); i++)
-        if (code->_co_monitoring->local_monitors.tools[i])
+    const uint8_t *local = (const uint8_t *)code->_co_monitoring; /* what the struct begins with */
+    for (int i = 0; local != NULL && i < FG_LOCAL_EVENTS; i++)
+        if (local[i])
             return 1;
     return 0;
 }
@@ -93,21 +113,21 @@ const uint8_t *fg_thread_monitors(const PyThreadState *thread);
 /* 1 if this thread is not traced, does not run plain and has more than so much stack left; 0: each has to be asked for. */
 static inline int fg_thread_is_ordinary(size_t reserve)
 {
-    const PyThreadState *thread = _PyThreadState_UncheckedGet();
+    const PyThreadState *thread = fg_thread_state();
     const uintptr_t left = (uintptr_t)__builtin_frame_address(0) - fg_thread_stack_last.lowest;
     const int ordinary = (thread->id == fg_thread_stack_last.id) & (left - reserve < fg_thread_stack_last.size - reserve) &
                          (thread->c_tracefunc == NULL) & (thread->c_profilefunc == NULL);
     return ordinary && !fg_any_monitor(fg_thread_stack_last.monitors);
 }
 
-/* Each entry into the evaluator takes this many of the levels of C calls that the interpreter allows a thread (PY_EVAL_C_STACK_UNITS of CPython 3.12 and 3.13),
+/* Each entry into the evaluator takes this many of the levels of C calls that the interpreter allows a thread (PY_EVAL_C_STACK_UNITS of CPython 3.12 and 3.13; later versions measure the C stack),
  * which plain Python calling Python does not. Whoever has measured the C stack gives them back while it calls: a recursion that plain Python can do is not
  * cut short. */
-#if PY_VERSION_HEX >= 0x030c0000
+#if PY_VERSION_HEX >= 0x030c0000 && PY_VERSION_HEX < 0x030e0000
 enum { FG_EVALUATOR_LEVELS = 2 };
 static inline void fg_thread_levels_add(int n)
 {
-    _PyThreadState_UncheckedGet()->c_recursion_remaining += n;
+    fg_thread_state()->c_recursion_remaining += n;
 }
 #else
 enum { FG_EVALUATOR_LEVELS = 0 };

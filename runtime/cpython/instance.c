@@ -142,7 +142,8 @@ PyObject *fg_object_weakrefs(PyObject *object)
 
 uint64_t fg_dict_version(PyObject *dict)
 {
-    return fg_dict_version_counts((PyDictObject *)dict) ? ((PyDictObject *)dict)->ma_version_tag : 0;
+    const uint64_t *version = fg_dict_version_at((PyDictObject *)dict);
+    return version != NULL ? *version : 0;
 }
 
 uint64_t fg_type_version(PyTypeObject *type)

@@ -25,12 +25,12 @@
 #include <internal/pycore_object.h>
 #include <stddef.h>
 
-_Static_assert(sizeof(PyDictObject) == 48 && offsetof(PyDictObject, ma_version_tag) == 24 && offsetof(PyDictObject, ma_used) == 16,
-               "PyDictObject of 3.11 to 3.13");
+_Static_assert(sizeof(PyDictObject) == 48 && offsetof(PyDictObject, ma_keys) == 32 && offsetof(PyDictObject, ma_used) == 16,
+               "PyDictObject of 3.11 to 3.15");
 _Static_assert(offsetof(struct _dictkeysobject, dk_log2_size) == 8 && offsetof(struct _dictkeysobject, dk_version) == 12 &&
                    offsetof(struct _dictkeysobject, dk_nentries) == 24 && offsetof(struct _dictkeysobject, dk_indices) == 32,
-               "keys header of 3.11 to 3.13 (pycore_dict.h)");
-_Static_assert(sizeof(PyDictUnicodeEntry) == 16 && sizeof(PyDictKeyEntry) == 24, "entries of 3.11 to 3.13");
+               "keys header of 3.11 to 3.15 (pycore_dict.h)");
+_Static_assert(sizeof(PyDictUnicodeEntry) == 16 && sizeof(PyDictKeyEntry) == 24, "entries of 3.11 to 3.15");
 
 #if PY_VERSION_HEX >> 16 == 0x030b
 /* The object's type has Py_TPFLAGS_MANAGED_DICT. Inline values, or NULL and its dict, which may be NULL too. Since 3.13 there may be both. */
@@ -50,7 +50,7 @@ static inline PyDictValues *fg_managed_values(PyObject *object, PyObject **dict)
 }
 #else
 _Static_assert(offsetof(PyDictValues, values) == 8 && offsetof(PyDictValues, size) == 1 && offsetof(PyDictValues, valid) == 3,
-               "inline values of 3.13 (pycore_dict.h)");
+               "inline values since 3.13 (pycore_dict.h)");
 
 static inline PyDictValues *fg_managed_values(PyObject *object, PyObject **dict)
 {
@@ -81,11 +81,16 @@ static inline Py_ssize_t fg_values_place(const PyDictValues *values, Py_ssize_t 
 #endif
 }
 
-/* 1 if the dict's version changes with each change of the dict. In 3.13 a store to an attribute of the object whose values the dict shares leaves the dict's
- * version as it is. */
-static inline int fg_dict_version_counts(const PyDictObject *dict)
+/* The word that changes with each change of the dict, NULL: there is none. In 3.13 a store to an attribute of the object whose values the dict shares leaves
+ * the dict's version as it is; later dicts have none. */
+static inline const uint64_t *fg_dict_version_at(const PyDictObject *dict)
 {
-    return PY_VERSION_HEX < 0x030d0000 || dict->ma_values == NULL;
+#if PY_VERSION_HEX < 0x030e0000
+    return PY_VERSION_HEX < 0x030d0000 || dict->ma_values == NULL ? &dict->ma_version_tag : NULL;
+#else
+    (void)dict;
+    return NULL;
+#endif
 }
 
 /* The type has a version tag that stands for what it is now. Since 3.13 that is any but 0; before, a flag says so. */

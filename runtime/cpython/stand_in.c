@@ -4,11 +4,12 @@
  * function that it names is that of the frame below; globals and builtins are borrowed from a function, so a frame that outlives the call gets one of its
  * own.
  *
- * Mirrors, of CPython 3.11 to 3.13: _PyFrame_Clear and take_ownership of Python/frame.c.
+ * Mirrors, of CPython 3.11 to 3.15: _PyFrame_Clear and take_ownership of Python/frame.c.
  */
 #define Py_BUILD_CORE 1
 #include "runtime/cpython/stand_in.h"
 
+#include "runtime/cpython/frame.h"
 #include "runtime/cpython/frame_fields.h"
 #include <alloca.h>
 #include <frameobject.h>
@@ -22,23 +23,23 @@ enum { SLOTS_ON_STACK = 256 };
  * below. */
 static void give(PyFrameObject *object, _PyInterpreterFrame *frame, PyThreadState *tstate)
 {
-    PyObject *const code = *fg_field_code(frame);
+    PyObject *const code = fg_slot_object(*fg_field_code(frame));
     const int n = ((PyCodeObject *)code)->co_nlocalsplus;
     PyObject *func = PyFunction_New(code, frame->f_globals);
     if (func == NULL) {
         PyErr_Clear();
-        func = Py_NewRef(*fg_field_func(frame));
+        func = Py_NewRef(fg_slot_object(*fg_field_func(frame)));
     }
     memcpy(object->_f_frame_data, frame, (size_t)((char *)&frame->localsplus[n] - (char *)frame));
     frame = (_PyInterpreterFrame *)(void *)object->_f_frame_data;
     object->f_frame = frame;
-    *fg_field_func(frame) = func;
+    *fg_field_func(frame) = fg_slot_own(func);
     frame->f_globals = ((PyFunctionObject *)func)->func_globals;
     frame->f_builtins = ((PyFunctionObject *)func)->func_builtins;
-    frame->stacktop = n;
+    fg_field_top_set(frame, n);
     frame->owner = FRAME_OWNED_BY_FRAME_OBJECT;
     frame->frame_obj = NULL;
-    Py_INCREF(code);
+    *fg_field_code(frame) = fg_slot_own(Py_NewRef(code));
     frame->previous = NULL;
     /* Making the caller's frame object may run out of memory: then the chain ends here, as in the interpreter. */
     object->f_back = PyThreadState_GetFrame(tstate);
@@ -63,7 +64,7 @@ static __attribute__((noinline)) void clear_object(_PyInterpreterFrame *frame, P
 
 PyObject *fg_stand_in(PyCodeObject *code, PyObject *globals, int byte_offset, PyObject *(*run)(const void *context), const void *context)
 {
-    PyThreadState *tstate = _PyThreadState_UncheckedGet();
+    PyThreadState *tstate = fg_thread_state();
     _PyInterpreterFrame **const newest = fg_newest_frame(tstate), *const below = *newest;
     const size_t n = (size_t)code->co_nlocalsplus, size = offsetof(_PyInterpreterFrame, localsplus) + n * sizeof(PyObject *);
     _PyInterpreterFrame *frame;
@@ -73,22 +74,26 @@ PyObject *fg_stand_in(PyCodeObject *code, PyObject *globals, int byte_offset, Py
     frame = n <= SLOTS_ON_STACK ? alloca(size) : PyMem_Malloc(size);
     if (frame == NULL)
         return PyErr_NoMemory();
-    *fg_field_func(frame) = *fg_field_func(below);
-    *fg_field_code(frame) = (PyObject *)code;
+    *fg_field_func(frame) = fg_slot_lend(fg_slot_object(*fg_field_func(below)));
+    *fg_field_code(frame) = fg_slot_lend((PyObject *)code);
     frame->f_globals = globals;
     frame->f_builtins = below->f_builtins;
     frame->f_locals = NULL;
     frame->frame_obj = NULL;
     frame->previous = below;
     *fg_field_at(frame) = _PyCode_CODE(code) + byte_offset / (int)sizeof(_Py_CODEUNIT);
-    frame->stacktop = -1; /* as while the loop runs it */
+    fg_field_top_set(frame, PY_VERSION_HEX < 0x030e0000 ? 0 : (int)n);
+#if PY_VERSION_HEX >= 0x030e0000
+    frame->visited = 0;
+#endif
 #if PY_VERSION_HEX >> 16 == 0x030b
     frame->is_entry = false;
 #else
     frame->return_offset = 0;
 #endif
     frame->owner = FRAME_OWNED_BY_THREAD;
-    memset(frame->localsplus, 0, n * sizeof(PyObject *));
+    for (size_t i = 0; i < n; i++)
+        frame->localsplus[i] = fg_slot_own(NULL);
     *newest = frame;
     PyObject *result = run(context);
     *newest = below;
@@ -101,7 +106,7 @@ PyObject *fg_stand_in(PyCodeObject *code, PyObject *globals, int byte_offset, Py
 
 PyObject *fg_while_handling(PyObject *exception, PyObject *(*run)(const void *context), const void *context)
 {
-    _PyErr_StackItem *const here = _PyThreadState_UncheckedGet()->exc_info, *around = here;
+    _PyErr_StackItem *const here = fg_thread_state()->exc_info, *around = here;
     PyObject *const before = here->exc_value;
 
     while ((around->exc_value == NULL || around->exc_value == Py_None) && around->previous_item != NULL)

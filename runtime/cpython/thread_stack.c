@@ -46,7 +46,7 @@ size_t fg_stack_left(void)
     if (!highest)
         find_bounds();
     if (here - lowest < highest - lowest) {
-        const PyThreadState *thread = _PyThreadState_UncheckedGet();
+        const PyThreadState *thread = fg_thread_state();
         if (thread != NULL && highest - lowest >= WORTH && plain_depth == 0)
             fg_thread_stack_last = (fg_thread_stack){thread->id, lowest, highest - lowest, fg_thread_monitors(thread)};
         return here - lowest;

@@ -1,11 +1,20 @@
 /* What asks for the attention of a thread: signals, tracing, profiling, monitoring. */
 #define Py_BUILD_CORE 1
 #include "runtime/cpython/frame.h"
+#if PY_VERSION_HEX >= 0x030e0000
+#include <internal/pycore_instruments.h>
+#endif
 #include <internal/pycore_ceval.h>
 #include <internal/pycore_interp.h>
 #include <internal/pycore_pystate.h>
 #include <internal/pycore_runtime.h>
 #undef Py_BUILD_CORE
+
+#if PY_VERSION_HEX >= 0x030c0000
+_Static_assert(sizeof(_Py_GlobalMonitors) == FG_GLOBAL_EVENTS && sizeof(_Py_LocalMonitors) == FG_LOCAL_EVENTS &&
+                   offsetof(_PyCoMonitoringData, local_monitors) == 0,
+               "events of sys.monitoring");
+#endif
 
 int fg_signal_is_pending(void)
 {

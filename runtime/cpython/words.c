@@ -1,6 +1,6 @@
 /* Words that prove reads.
  *
- * Every change of a dict gives it a version that no dict has had before (ma_version_tag), and a change of a type takes its tag away or gives it
+ * Every change of a dict gives it a version that no dict has had before (ma_version_tag, up to 3.13), and a change of a type takes its tag away or gives it
  * another; so equal versions mean: the same dict or type, alive all the time, with the same contents.
  *
  * Without the version, an entry stands for itself: the keys object, the word of its header that has its size and kind (so that the entry lies
@@ -61,9 +61,10 @@ fg_proof fg_words_type(fg_words *words, PyObject *object, int steady, int known)
 
 fg_proof fg_words_dict_version(fg_words *words, PyObject *dict)
 {
-    if (!fg_dict_version_counts((PyDictObject *)dict))
+    const uint64_t *version = fg_dict_version_at((PyDictObject *)dict);
+    if (version == NULL)
         return FG_PROOF_NONE;
-    fg_words_add(words, &((PyDictObject *)dict)->ma_version_tag);
+    fg_words_add(words, version);
     return FG_PROOF_STEADY;
 }
 
@@ -96,7 +97,7 @@ fg_proof fg_words_dict(fg_words *words, PyObject *object, PyObject *key, Py_hash
     PyDictKeysObject *keys = dict->ma_keys;
     PyObject *value;
 
-    if (!fine)
+    if (!fine && fg_dict_version_at(dict) != NULL)
         return fg_words_dict_version(words, object);
     if (keys->dk_kind == DICT_KEYS_GENERAL || !PyUnicode_CheckExact(key))
         return FG_PROOF_NONE;

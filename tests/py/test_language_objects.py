@@ -496,7 +496,8 @@ def nested(kind, n):
 @needs_engine
 @pytest.mark.parametrize("kind", [list, dict, tuple])
 def test_values_nested_very_deep_do_not_end_the_process(kind):
-    n = (3000 if sys.version_info < (3, 13) else 12000) if kind is tuple else 100000
+    # Since 3.14 the interpreter measures the C stack instead of counting, and isinstance() takes tuples one after the other.
+    n = 400000 if sys.version_info >= (3, 14) else 100000 if kind is not tuple else 3000 if sys.version_info < (3, 13) else 12000
 
     def equal(a, b): return a == b
     def inside(a): return isinstance(3, a) if type(a) is tuple else a in [b]
@@ -511,7 +512,9 @@ def test_values_nested_very_deep_do_not_end_the_process(kind):
     for fn, args in ((equal, (a, b)), (inside, (a,)), (text, (a,))):
         compiled = cap(fn)
         for _ in range(2):
-            assert outcome(compiled, args) is outcome(fn, args) is RecursionError
+            want = outcome(fn, args)
+            assert outcome(compiled, args) is want
+            assert want is RecursionError or (fn is inside and kind is tuple and sys.version_info >= (3, 14))
 
 
 def test_builtins_replaced_while_a_function_is_compiled():

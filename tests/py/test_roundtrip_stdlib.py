@@ -3,8 +3,8 @@
 Compared, instruction by instruction over what is reachable: opcode, argument by meaning (constants by exact type and bits, names, slots, jump
 targets), line and columns, and the handler of every instruction that can raise. Constants and names may be numbered differently.
 
-From 3.12 on END_FOR (from 3.13 on with its POP_TOP) and END_SEND belong to the instruction that jumps to them and have its position. What CPython computes anew is not compared: the block
-depth that YIELD_VALUE carries.
+From 3.12 on END_FOR (from 3.13 on with the pop behind it) and END_SEND belong to the instruction that jumps to them and have its position. What CPython computes anew is not compared: the block
+depth that YIELD_VALUE carries, and where NOT_TAKEN stands. Loads that borrow come back as loads that count.
 
 The quick tier takes every n-th file; FRAMEGATE_ROUNDTRIP=full takes all, tests included (minutes).
 """
@@ -28,6 +28,8 @@ CALM_SINCE_313 = {
     "LOAD_FAST_LOAD_FAST", "STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST", "SET_FUNCTION_ATTRIBUTE", "POP_JUMP_IF_TRUE",
     "POP_JUMP_IF_FALSE", "UNARY_NOT",
 }  # fmt: skip
+CALM_SINCE_314 = {"NOT_TAKEN", "POP_ITER", "LOAD_SMALL_INT", "LOAD_COMMON_CONSTANT"}
+COUNTED = {"LOAD_FAST_BORROW": "LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW": "LOAD_FAST_LOAD_FAST"}
 
 
 def cache_units(op):
@@ -91,6 +93,7 @@ def reachable(code, instructions, entries, index):
         "LOAD_FAST_AND_CLEAR", "END_FOR", "END_SEND", "RETURN_CONST", "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE", ("CALL_INTRINSIC_1", 3),
         ("CALL_INTRINSIC_1", 4), ("CALL_INTRINSIC_1", 6),
     } | (set() if OLD else {"LOAD_FAST"}) | (CALM_SINCE_313 if sys.version_info >= (3, 13) else set())  # fmt: skip
+    calm |= CALM_SINCE_314 if sys.version_info >= (3, 14) else set()
     handler = {}
     for entry in entries:
         for at in range(entry.start, entry.end, 2):
@@ -117,7 +120,7 @@ def listing(code):
     raw = code.co_code
     positions = list(code.co_positions())
     names = dis.opname
-    instructions, index = [], {}
+    instructions, index, loops = [], {}, {}
     at, prefix, start = 0, 0, None
     while at < len(raw):
         op, arg = raw[at], raw[at + 1] | prefix
@@ -128,9 +131,12 @@ def listing(code):
             continue
         index[start] = len(instructions)
         after = at + 2 + 2 * cache_units(op)
-        name = names[op]
+        name = COUNTED.get(names[op], names[op])
         target = None
-        if op in dis.hasjrel:
+        if name == "END_ASYNC_FOR":
+            loops[len(instructions)] = after - 2 * arg
+            arg = None
+        elif op in dis.hasjrel:
             target = after - 2 * arg if "BACKWARD" in name else after + 2 * arg
         elif op in dis.hasconst:
             arg = key(code.co_consts[arg])
@@ -148,12 +154,15 @@ def listing(code):
         if instruction[2] is not None:
             instruction[2] = index[instruction[2]]
     seen, raising = reachable(code, instructions, dis._parse_exception_table(code), index)
+    seen = [i for i in seen if instructions[i][0] != "NOT_TAKEN"]
     rank = {i: n for n, i in enumerate(seen)}
     out = []
     for i in seen:
         name, arg, target, at, position = instructions[i]
-        if name in ("END_FOR", "END_SEND") or (name == "POP_TOP" and i and instructions[i - 1][0] == "END_FOR" and not OLD):
+        if name in ("END_FOR", "END_SEND") or (name in ("POP_TOP", "POP_ITER") and i and instructions[i - 1][0] == "END_FOR" and not OLD):
             position = None
+        if i in loops and sys.version_info >= (3, 14):
+            arg = rank[index[loops[i]]]
         handler = raising.get(i)
         if handler:
             handler = (rank[handler[0]], handler[1], handler[2])

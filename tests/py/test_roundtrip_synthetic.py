@@ -149,7 +149,9 @@ def test_constants_are_told_apart_by_type_and_bits():
     f = assembled([("LOAD_CONST", 0, v) for v in values * 2] + [("BUILD_TUPLE", 2 * len(values)), RETURN])
     got = f(1, 2, 3)
     assert list(map(repr, got)) == list(map(repr, values * 2))
-    assert len(f.__code__.co_consts) == len(values)
+    # Later versions have small integers, and then the common constants too, in instructions of their own.
+    elsewhere = (sys.version_info >= (3, 14)) + (sys.version_info >= (3, 15))
+    assert len(f.__code__.co_consts) == len(values) - elsewhere
     assert f.__doc__ is None
 
 
@@ -394,7 +396,10 @@ def test_versions():
     d["a"] = 1
     assert core.cpython_dict_version(d) == first
     d["a"] = 2
-    assert core.cpython_dict_version(d) != first
+    if sys.version_info < (3, 14):
+        assert core.cpython_dict_version(d) != first
+    else:  # no such thing any more
+        assert core.cpython_dict_version(d) == first == 0
 
     class T:
         x = 1

@@ -17,6 +17,11 @@ int fg_from312to313_shape(const fg_raw *op, fg_raw_shape *out)
     return op->op == FG_RAW_RETURN_CONST;
 }
 
+void fg_version_lower_not_taken(fg_lowering *l, int32_t source)
+{
+    (void)l, (void)source;
+}
+
 fg_status fg_from312to313_decode_one(fg_decoder *d, int32_t i, PyObject *object, int *done)
 {
     const fg_raw *op = &d->raw.ops[i];

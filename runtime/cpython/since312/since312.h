@@ -37,7 +37,8 @@ int fg_since312_waits_outermost(const fg_assembler *a, int32_t i);
 /* The low bits of COMPARE_OP. */
 int32_t fg_since312_compare_mask(int32_t op);
 
-/* The version's: the real instructions at the end of a loop. */
+/* The version's: the real instructions at the end of a loop, and behind a branch. */
 void fg_version_lower_end_for(fg_lowering *l, int32_t leader);
+void fg_version_lower_not_taken(fg_lowering *l, int32_t source);
 
 #endif

@@ -6,40 +6,6 @@
 #include "runtime/cpython/canonical.h"
 #include "runtime/cpython/since312/since312.h"
 #include "runtime/cpython/since312/since312_intrinsics.h"
-#define Py_BUILD_CORE 1
-#if PY_VERSION_HEX >> 16 == 0x030c
-#define NEED_OPCODE_TABLES 1 /* the interpreter does not export them */
-#include <internal/pycore_opcode.h>
-#undef NEED_OPCODE_TABLES
-#else
-#define NEED_OPCODE_METADATA 1
-#include <internal/pycore_opcode_metadata.h>
-#undef NEED_OPCODE_METADATA
-#endif
-#undef Py_BUILD_CORE
-
-/* Mirrors _Py_GetBaseOpcode of Python/instrumentation.c. */
-int fg_version_live_caches(PyCodeObject *code, Py_ssize_t u)
-{
-    const _PyCoMonitoringData *watched = code->_co_monitoring;
-    int op = (uint8_t)code->co_code_adaptive[2 * u];
-    if (op == INSTRUMENTED_LINE && watched != NULL && watched->lines != NULL)
-        op = watched->lines[u].original_opcode;
-    if (op == INSTRUMENTED_INSTRUCTION && watched != NULL && watched->per_instruction_opcodes != NULL)
-        op = watched->per_instruction_opcodes[u];
-    switch (op) {
-    case INSTRUMENTED_CALL: op = CALL; break;
-    case INSTRUMENTED_FOR_ITER: op = FOR_ITER; break;
-    case INSTRUMENTED_LOAD_SUPER_ATTR: op = LOAD_SUPER_ATTR; break;
-    case INSTRUMENTED_JUMP_BACKWARD: op = JUMP_BACKWARD; break;
-    case INSTRUMENTED_POP_JUMP_IF_TRUE: op = POP_JUMP_IF_TRUE; break;
-    case INSTRUMENTED_POP_JUMP_IF_FALSE: op = POP_JUMP_IF_FALSE; break;
-    case INSTRUMENTED_POP_JUMP_IF_NONE: op = POP_JUMP_IF_NONE; break;
-    case INSTRUMENTED_POP_JUMP_IF_NOT_NONE: op = POP_JUMP_IF_NOT_NONE; break;
-    default: break; /* the others have no cache, instrumented or not */
-    }
-    return _PyOpcode_Caches[_PyOpcode_Deopt[op]];
-}
 
 int fg_since312_may_raise(const fg_raw *op)
 {

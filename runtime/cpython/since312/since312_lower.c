@@ -9,13 +9,18 @@
 
 int fg_version_backward(int op, int quiet)
 {
-    return op != FG_RAW_JUMP_FORWARD ? 0 : quiet ? FG_RAW_JUMP_BACKWARD_NO_INTERRUPT : FG_RAW_JUMP_BACKWARD;
+    return op == FG_RAW_END_ASYNC_FOR  ? op
+           : op != FG_RAW_JUMP_FORWARD ? 0
+           : quiet                     ? FG_RAW_JUMP_BACKWARD_NO_INTERRUPT
+                                       : FG_RAW_JUMP_BACKWARD;
 }
 
-/* Five of any may be in front of it: two ends, of which one may be two instructions, and jumps over them. */
+/* Six of any may be in front of it: two ends of two instructions, and jumps over them. */
 size_t fg_version_most_lowered(int op)
 {
-    return 5 + (op == FG_OP_CLEANUP_THROW || (op >= FG_OP_JUMP_IF_TRUE && op <= FG_OP_JUMP_IF_NOT_NONE) ? 2 : 0);
+    const int branches = op >= FG_OP_JUMP_IF_TRUE && op <= FG_OP_JUMP_IF_NOT_NONE,
+              enters = op == FG_OP_BEFORE_WITH || op == FG_OP_BEFORE_ASYNC_WITH;
+    return 6 + (enters ? 8 : op == FG_OP_CLEANUP_THROW || op == FG_OP_POP_TOP || branches ? 3 : 0);
 }
 
 fg_status fg_version_lower_begin(fg_lowering *l)
@@ -50,6 +55,17 @@ static int ends_cleanup(const fg_assembler *a, int32_t i)
            a->leaders[FG_LAND_END_FOR][i] < 0;
 }
 
+static void lower_end_send(fg_lowering *l, int32_t leader)
+{
+    const fg_asm *in = l->a->in;
+    const int32_t handler = in->instrs[leader].handler;
+    fg_lower_put(l, leader, FG_RAW_END_SEND, 0);
+    if (handler < 0 || in->instrs[in->handlers[handler].target].op != FG_OP_END_ASYNC_FOR)
+        return;
+    l->depth--; /* the way of an asynchronous loop into its body */
+    fg_version_lower_not_taken(l, leader);
+}
+
 fg_status fg_version_lower_edge(fg_lowering *l, int32_t i)
 {
     fg_assembler *a = l->a;
@@ -66,7 +82,7 @@ fg_status fg_version_lower_edge(fg_lowering *l, int32_t i)
         if (k == FG_LAND_END_FOR)
             fg_version_lower_end_for(l, leader);
         else
-            fg_lower_put(l, leader, FG_RAW_END_SEND, 0);
+            lower_end_send(l, leader);
         open = 1;
     }
     if (ends_cleanup(a, i))
@@ -104,10 +120,13 @@ void fg_since312_branch(fg_lowering *l, int32_t i, int op, int opposite)
     const fg_instr *instr = &l->a->in->instrs[i];
     if (instr->target > i) {
         fg_lower_put(l, i, op, 0)->target = instr->target;
+        l->depth--;
+        fg_version_lower_not_taken(l, i);
         return;
     }
     fg_lower_put(l, i, opposite, 0)->target = i + 1;
     l->depth--;
+    fg_version_lower_not_taken(l, i);
     fg_lower_put(l, i, FG_RAW_JUMP_FORWARD, 0)->target = instr->target;
 }
 

@@ -1,5 +1,6 @@
 /* Stack effects of what CPython 3.11 to 3.13 have in common (until313.h). */
 #include "runtime/cpython/until313/until313.h"
+#include "runtime/cpython/until314/until314.h"
 
 int fg_until313_may_raise(const fg_raw *op)
 {
@@ -16,8 +17,7 @@ int fg_until313_shape(const fg_raw *op, fg_raw_shape *out)
     case FG_RAW_WITH_EXCEPT_START: pushes = 1, reach = 4; break;
     case FG_RAW_BINARY_SUBSCR: pops = 2, pushes = 1; break;
     case FG_RAW_BUILD_CONST_KEY_MAP: pops = (int64_t)op->arg + 1, pushes = 1; break;
-    case FG_RAW_END_ASYNC_FOR: pops = 2; break;
-    default: return 0;
+    default: return fg_until314_shape(op, out);
     }
     *out = (fg_raw_shape){pops, pushes, reach};
     return 1;
