@@ -165,12 +165,12 @@ fail:
 static fg_status emit_function(fg_emit_state *e, const fg_step *s)
 {
     fg_status st;
-    static const int bits[4] = {8, 4, 2, 1};
+    static const int bits[5] = {8, 16, 4, 2, 1};
     for (int32_t i = s->n_args - 1; i >= 0; i--)
         FG_TRY(fg_emit_load(e, s->args[i]));
     FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, s->name));
     FG_TRY(fg_emit_op(e, FG_OP_MAKE_FUNCTION, 0, NULL));
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         if (s->arg & bits[i])
             FG_TRY(fg_emit_op(e, FG_OP_SET_FUNCTION_ATTRIBUTE, bits[i], NULL));
     return FG_OK;

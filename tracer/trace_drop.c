@@ -126,7 +126,8 @@ static bool is_seen(const fg_value *v, int depth)
     if (v->kind == FG_V_TENSOR)
         return false;
     if (v->kind == FG_V_FUNC) /* its globals stay */
-        return is_seen(v->a, depth + 1) || is_seen(v->b, depth + 1) || is_seen(v->c, depth + 1);
+        return is_seen(v->a, depth + 1) || is_seen(v->b, depth + 1) || is_seen(v->c, depth + 1) ||
+               (v->items != NULL && (is_seen(v->items[0], depth + 1) || is_seen(v->items[1], depth + 1)));
     for (int32_t i = 0; i < v->n; i++)
         if (is_seen(v->items[i], depth + 1))
             return true;

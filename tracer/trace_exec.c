@@ -168,10 +168,11 @@ static fg_flow function_attribute(fg_trace *t, fg_tframe *f, int32_t bit)
     else if (bit == 2)
         FG_SET(t, func->b, attr);
     else {
-        fg_value **items = fg_arena_alloc(&t->arena, sizeof *items);
+        fg_value **items = fg_arena_alloc(&t->arena, 2 * sizeof *items); /* annotations, or what computes them */
         if (items == NULL)
             return fg_nomem();
-        items[0] = attr;
+        items[bit == 16] = attr;
+        items[bit != 16] = func->items != NULL ? func->items[bit != 16] : NULL;
         FG_SET(t, func->items, items);
     }
     if (bit == 1 && func->a == NULL)

@@ -3,6 +3,7 @@
  * What can be assigned (f.__name__, C.__qualname__, f.__defaults__) is a source of its own, read anew at each call; code objects never change. A function
  * that is made in the trace has its fields from its code object.
  */
+#include "runtime/cpython/facts.h"
 #include "runtime/cpython/dict.h"
 #include "tracer/trace_python.h"
 
@@ -86,7 +87,7 @@ static fg_flow new_function(fg_trace *t, fg_value *f, PyObject *name, fg_value *
     case 0: return give_const(t, code->co_name, out);
     case 1: return give_const(t, code->co_qualname, out);
     case 3: {
-        PyObject *first = PyTuple_GET_SIZE(code->co_consts) > 0 ? PyTuple_GET_ITEM(code->co_consts, 0) : Py_None;
+        PyObject *first = FG_HAS_DOCSTRING(code) && PyTuple_GET_SIZE(code->co_consts) > 0 ? PyTuple_GET_ITEM(code->co_consts, 0) : Py_None;
         return give_const(t, PyUnicode_Check(first) ? first : Py_None, out);
     }
     default: break;

@@ -229,16 +229,16 @@ static fg_flow build_map(fg_trace *t, fg_value *v)
 
 static fg_flow build_function(fg_trace *t, fg_value *v)
 {
-    fg_reg regs[4];
+    fg_reg regs[5];
     int32_t n = 0;
     int bits = 0;
     FG_DO(fg_look(t, &v->d));
     FG_DO(fg_look(t, &t->root->globals));
     if (v->d != t->root->globals)
         return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "a function of another module's globals made here");
-    fg_value *attrs[4] = {v->c, v->items ? v->items[0] : NULL, v->b, v->a};
-    static const int bit[4] = {8, 4, 2, 1};
-    for (int i = 0; i < 4; i++)
+    fg_value *attrs[5] = {v->c, v->items ? v->items[1] : NULL, v->items ? v->items[0] : NULL, v->b, v->a};
+    static const int bit[5] = {8, 16, 4, 2, 1};
+    for (int i = 0; i < 5; i++)
         if (attrs[i]) {
             FG_DO(fg_materialise(t, attrs[i], &regs[n++]));
             bits |= bit[i];

@@ -172,7 +172,8 @@ int fg_assembler_width(const fg_assembler *a, const fg_items *items, int32_t n)
 /* 1 if the instruction pushes the second slot of its first result itself. */
 static int is_wide_by_itself(const fg_instr *instr)
 {
-    return instr->op == FG_OP_BEFORE_WITH || instr->op == FG_OP_BEFORE_ASYNC_WITH;
+    return instr->op == FG_OP_BEFORE_WITH || instr->op == FG_OP_BEFORE_ASYNC_WITH ||
+           (FG_ITERATORS_ARE_WIDE && (instr->op == FG_OP_GET_YIELD_FROM_ITER || (instr->op == FG_OP_GET_ITER && instr->offset >= 0)));
 }
 
 int fg_assembler_widens(const fg_assembler *a, int32_t i, int32_t k)
@@ -268,6 +269,23 @@ static fg_status step_call(fg_assembler *a, int32_t i, fg_items *items)
     return push(a, items, result_item(a, i, 0));
 }
 
+/* Where iterators are wide: those that work on one. It stays where it is until it is finished. */
+static fg_status step_iterator(fg_assembler *a, int32_t i, fg_items *items, int jump)
+{
+    const int op = a->in->instrs[i].op;
+    fg_status st;
+    for (int above = op == FG_OP_CLEANUP_THROW ? 2 : op == FG_OP_SEND; above; above--)
+        if ((st = pop(a, items, FG_ITEM_VALUE)) != FG_OK)
+            return st;
+    drop_marks(a, items);
+    if (!items->n || !fg_item_is_value(items->items[items->n - 1]))
+        return refuse(a, "no iterator");
+    widen(a, items->items[items->n - 1]);
+    if (jump || op == FG_OP_CLEANUP_THROW)
+        items->n--, items->values--;
+    return jump && op == FG_OP_FOR_ITER ? FG_OK : push(a, items, result_item(a, i, !jump && op != FG_OP_CLEANUP_THROW));
+}
+
 fg_status fg_items_step(fg_assembler *a, int32_t i, fg_items *items, int jump)
 {
     const fg_instr *instr = &a->in->instrs[i];
@@ -289,6 +307,12 @@ fg_status fg_items_step(fg_assembler *a, int32_t i, fg_items *items, int jump)
             break;
         items->n--, items->values--;
         return FG_OK;
+    case FG_OP_FOR_ITER:
+    case FG_OP_SEND:
+    case FG_OP_CLEANUP_THROW:
+        if (FG_ITERATORS_ARE_WIDE)
+            return step_iterator(a, i, items, jump);
+        break;
     case FG_OP_WITH_EXCEPT_START:
         if (FG_VALUES_MAY_BE_WIDE && items->values >= 4)
             widen(a, items->items[find_item(items, 4)]);

@@ -125,6 +125,7 @@ static fg_status decode_one(fg_decoder *d, int32_t i, int32_t *skip)
     case FG_RAW_KIND_GLOBAL:
     case FG_RAW_KIND_ATTR:
     case FG_RAW_KIND_SUPER:
+    case FG_RAW_KIND_IMPORT:
         if ((st = decode_name(d, fg_raw_name_index(op), &object)) != FG_OK)
             return st;
         break;

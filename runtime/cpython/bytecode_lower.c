@@ -113,7 +113,8 @@ static int argument_is_sound(const fg_assembler *a, const fg_instr *instr)
     case FG_OP_BUILD_SLICE: return n == 2 || n == 3;
     case FG_OP_RAISE_VARARGS:
     case FG_OP_GET_AWAITABLE: return n <= 2;
-    case FG_OP_RESUME: return n <= 3;
+    case FG_OP_RESUME: return n <= (FG_RESUME_KINDS == 3 ? 3 : 4);
+    case FG_OP_IMPORT_NAME: return n <= 2;
     case FG_OP_CONVERT_VALUE: return n >= 1 && n <= 3;
     case FG_OP_COPY_FREE_VARS: return n == PyTuple_GET_SIZE(a->in->freevars);
     case FG_OP_LOAD_FAST:
@@ -340,7 +341,7 @@ static fg_status lower_at(fg_lowering *l, int32_t *at)
     fg_status st;
     if (a->state[i] >= 0 && (st = fg_items_copy(a, &a->now, &a->states[a->state[i]])) != FG_OK)
         return st;
-    l->depth = fg_items_real(a, &a->now, 0) - (l->fuse_null && a->state[i] < 0) + l->is_spent;
+    l->depth = fg_items_real(a, &a->now, 0) - (l->fuse_null && a->state[i] < 0) + (l->is_spent ? 1 + FG_ITERATORS_ARE_WIDE : 0);
     for (int k = 0; k < a->nulls[i]; k++) {
         if (!FG_NULL_FOLLOWS_CALLEE && k == a->nulls[i] - 1 && instr->op == FG_OP_LOAD_GLOBAL)
             l->fuse_null = 1;

@@ -30,6 +30,7 @@ typedef enum fg_raw_kind {
     FG_RAW_KIND_GLOBAL, /* a name index shifted by one; the low bit asks for a NULL */
     FG_RAW_KIND_ATTR,   /* a name index shifted by one; the low bit asks for a method pair */
     FG_RAW_KIND_SUPER,  /* a name index shifted by two; as ATTR, and the bit above it tells super(cls, self) from super() */
+    FG_RAW_KIND_IMPORT, /* a name index shifted by two; the bits below it say how lazy the import is */
     FG_RAW_KIND_SLOT,
     FG_RAW_KIND_SLOTS, /* two slots of four bits each, the first one higher */
     FG_RAW_KIND_JUMP_AHEAD,
@@ -83,7 +84,9 @@ typedef struct fg_raw_code {
 static inline uint32_t fg_raw_name_index(const fg_raw *op)
 {
     const int kind = fg_raw_kinds[op->op];
-    return kind == FG_RAW_KIND_SUPER ? op->arg >> 2 : kind == FG_RAW_KIND_GLOBAL || kind == FG_RAW_KIND_ATTR ? op->arg >> 1 : op->arg;
+    return kind == FG_RAW_KIND_SUPER || kind == FG_RAW_KIND_IMPORT  ? op->arg >> 2
+           : kind == FG_RAW_KIND_GLOBAL || kind == FG_RAW_KIND_ATTR ? op->arg >> 1
+                                                                    : op->arg;
 }
 
 fg_status fg_raw_read(PyCodeObject *code, fg_raw_code *out); /* fini is needed after failure too */

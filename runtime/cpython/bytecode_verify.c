@@ -21,6 +21,7 @@ static const char *check_operands(const fg_raw_code *raw)
         case FG_RAW_KIND_GLOBAL:
         case FG_RAW_KIND_ATTR:
         case FG_RAW_KIND_SUPER:
+        case FG_RAW_KIND_IMPORT:
             if ((Py_ssize_t)fg_raw_name_index(op) >= n_names)
                 return "name index out of range";
             break;

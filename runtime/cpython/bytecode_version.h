@@ -25,7 +25,8 @@ enum {
         0, /* bit of RESUME behind a YIELD_VALUE under one handler, the one that a generator has anyway; 0: there is none */
     FG_FUNCTION_ATTRIBUTES = 15, /* bits of SET_FUNCTION_ATTRIBUTE */
     FG_BINARY_OPS = 26,          /* arguments of BINARY_OP */
-    FG_VALUES_MAY_BE_WIDE = 0    /* some values take two slots of the stack until they are dropped: a context manager's exit */
+    FG_VALUES_MAY_BE_WIDE = 0,   /* some values take two slots of the stack until they are dropped: a context manager's exit */
+    FG_ITERATORS_ARE_WIDE = 0    /* and an iterator */
 };
 #elif PY_VERSION_HEX >> 16 == 0x030c
 #define FG_VERSION_OPCODES "runtime/cpython/v312/v312_opcodes.def"
@@ -42,7 +43,8 @@ enum {
     FG_RESUME_OUTERMOST = 0,
     FG_FUNCTION_ATTRIBUTES = 15,
     FG_BINARY_OPS = 26,
-    FG_VALUES_MAY_BE_WIDE = 0
+    FG_VALUES_MAY_BE_WIDE = 0,
+    FG_ITERATORS_ARE_WIDE = 0
 };
 #elif PY_VERSION_HEX >> 16 == 0x030d
 #define FG_VERSION_OPCODES "runtime/cpython/v313/v313_opcodes.def"
@@ -59,7 +61,8 @@ enum {
     FG_RESUME_OUTERMOST = 4,
     FG_FUNCTION_ATTRIBUTES = 15,
     FG_BINARY_OPS = 26,
-    FG_VALUES_MAY_BE_WIDE = 0
+    FG_VALUES_MAY_BE_WIDE = 0,
+    FG_ITERATORS_ARE_WIDE = 0
 };
 #elif PY_VERSION_HEX >> 16 == 0x030e
 #define FG_VERSION_OPCODES "runtime/cpython/v314/v314_opcodes.def"
@@ -76,7 +79,26 @@ enum {
     FG_RESUME_OUTERMOST = 4,
     FG_FUNCTION_ATTRIBUTES = 31,
     FG_BINARY_OPS = 27,
-    FG_VALUES_MAY_BE_WIDE = 1
+    FG_VALUES_MAY_BE_WIDE = 1,
+    FG_ITERATORS_ARE_WIDE = 0
+};
+#elif PY_VERSION_HEX >> 16 == 0x030f
+#define FG_VERSION_OPCODES "runtime/cpython/v315/v315_opcodes.def"
+#define FG_VERSION_SAME "runtime/cpython/v315/v315_same.def"
+enum {
+    FG_EVERY_FAST_LOAD_RAISES = 0,
+    FG_SUPER_FINDS_ITS_ARGUMENTS = 0,
+    FG_COMPREHENSIONS_ARE_INLINE = 1,
+    FG_SEND_IS_SHORT = 0,
+    FG_NULL_FOLLOWS_CALLEE = 1,
+    FG_NAMES_ARE_ON_THE_STACK = 1,
+    FG_COMPARE_SHIFT = 5,
+    FG_RESUME_KINDS = 7,
+    FG_RESUME_OUTERMOST = 8,
+    FG_FUNCTION_ATTRIBUTES = 31,
+    FG_BINARY_OPS = 27,
+    FG_VALUES_MAY_BE_WIDE = 1,
+    FG_ITERATORS_ARE_WIDE = 1
 };
 #else
 #error "framegate: this CPython has no folder in runtime/cpython; see docs/howto/support-a-new-cpython.md"

@@ -11,4 +11,11 @@ enum {
     FG_FACT_INVERTED_BOOL_WARNS = PY_VERSION_HEX >= 0x030c0000 /* ~True gives a DeprecationWarning */
 };
 
+/* A str that is the first constant of a code object is its docstring: always, or where a flag says so. */
+#if PY_VERSION_HEX < 0x030e0000
+#define FG_HAS_DOCSTRING(code) 1
+#else
+#define FG_HAS_DOCSTRING(code) (((code)->co_flags & CO_HAS_DOCSTRING) != 0)
+#endif
+
 #endif

@@ -52,20 +52,56 @@ void fg_frame_show(const fg_hidden_frame *hidden)
     *fg_field_at(real(hidden->frame)) = (_Py_CODEUNIT *)(uintptr_t)hidden->at;
 }
 
-PyObject **fg_frame_stack(PyObject *const *values, Py_ssize_t n)
+#if PY_VERSION_HEX < 0x030e0000
+/* A call gets the very slots. */
+fg_frame_args *fg_frame_args_find(PyObject *callee, PyObject *const *values, Py_ssize_t n)
 {
-#if PY_VERSION_HEX >= 0x030e0000 /* a call gets an array of its own: the stack has tags, and what it does not own */
-    (void)values, (void)n;
-    return NULL;
-#else
     _PyInterpreterFrame *frame = *fg_newest_frame(PyThreadState_Get());
+    (void)callee;
     if (frame == NULL || !PyCode_Check(fg_slot_object(*fg_field_code(frame))))
         return NULL;
     const PyCodeObject *code = fg_frame_code((fg_frame *)frame);
     PyObject *const *first = frame->localsplus + code->co_nlocalsplus, *const *end = first + code->co_stacksize;
-    return (uintptr_t)values >= (uintptr_t)first && (uintptr_t)(values + n) <= (uintptr_t)end ? (PyObject **)values : NULL;
-#endif
+    return (uintptr_t)values >= (uintptr_t)first && (uintptr_t)(values + n) <= (uintptr_t)end ? (fg_frame_args *)values : NULL;
 }
+
+int fg_frame_args_take(fg_frame_args *args, Py_ssize_t i)
+{
+    ((PyObject **)args)[i] = Py_NewRef(Py_None);
+    return 1;
+}
+#else
+/* A call gets an array of its own: the stack has tags. What stands on top of the stack, below keyword names if there are any, belongs to this call if the
+ * callee stands below it; nothing that the callee calls has this frame as the newest one and that callee. */
+fg_frame_args *fg_frame_args_find(PyObject *callee, PyObject *const *values, Py_ssize_t n)
+{
+    _PyInterpreterFrame *frame = *fg_newest_frame(PyThreadState_Get());
+    if (frame == NULL || frame->owner >= FRAME_OWNED_BY_INTERPRETER || callee == NULL)
+        return NULL;
+    _PyStackRef *const bottom = frame->localsplus + _PyFrame_GetCode(frame)->co_nlocalsplus;
+    for (Py_ssize_t names = 0; names < 2; names++) {
+        _PyStackRef *const first = frame->stackpointer - names - n;
+        if (first - 2 < bottom)
+            return NULL;
+        const int is_callee = fg_slot_object(first[-1]) == callee || (PyStackRef_IsNull(first[-1]) && fg_slot_object(first[-2]) == callee);
+        Py_ssize_t same = 0;
+        while (is_callee && same < n && fg_slot_object(first[same]) == values[same])
+            same++;
+        if (is_callee && same == n)
+            return (fg_frame_args *)first;
+    }
+    return NULL;
+}
+
+int fg_frame_args_take(fg_frame_args *args, Py_ssize_t i)
+{
+    _PyStackRef *slot = (_PyStackRef *)args + i;
+    if (!PyStackRef_RefcountOnObject(*slot))
+        return 0;
+    *slot = PyStackRef_None;
+    return 1;
+}
+#endif
 
 PyObject *fg_interpreter_modules(void)
 {

@@ -40,8 +40,12 @@ typedef struct fg_hidden_frame {
 } fg_hidden_frame;
 void fg_frame_hide(fg_hidden_frame *hidden, fg_frame *frame);
 void fg_frame_show(const fg_hidden_frame *hidden);
-/* The same array, if it is a part of the stack of the frame that runs: that frame will drop what is there then. Else NULL. */
-PyObject **fg_frame_stack(PyObject *const *values, Py_ssize_t n);
+/* The arguments of a call that the frame which runs makes: where they are on its stack, which will drop what is there then. callee has been called with these
+ * n. NULL: they are elsewhere. */
+typedef struct fg_frame_args fg_frame_args;
+fg_frame_args *fg_frame_args_find(PyObject *callee, PyObject *const *values, Py_ssize_t n);
+/* Take the stack's reference to argument i; None is there instead. 0: it does not own one. */
+int fg_frame_args_take(fg_frame_args *args, Py_ssize_t i);
 
 /* 1 if this thread is being traced, profiled or monitored (settrace, setprofile, events of sys.monitoring for all code), so that the user's own code should run. */
 int fg_thread_traced(void);

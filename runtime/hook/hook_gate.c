@@ -49,7 +49,7 @@ fail:
 
 static PyObject *run_plain(fg_gate *gate, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
-    return fg_handover_plain(gate->func, args, nargsf, kwnames);
+    return fg_handover_plain((PyObject *)gate, gate->func, args, nargsf, kwnames);
 }
 
 static inline void make_view(fg_view *view, const fg_gate *gate, PyObject *const *slots, Py_ssize_t n_slots, PyObject *const *lent,

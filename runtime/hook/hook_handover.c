@@ -8,12 +8,13 @@
 
 enum { FEW = 16, MAX_PARTS = 1000, MAX_DEPTH = 8 };
 
-PyObject *fg_handover_plain(PyObject *func, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+PyObject *fg_handover_plain(PyObject *gate, PyObject *func, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     Py_ssize_t n = PyVectorcall_NARGS(nargsf) + (kwnames != NULL ? PyTuple_GET_SIZE(kwnames) : 0);
-    PyObject *few[FEW], **given = few, **stack = NULL, *result;
+    PyObject *few[FEW], **given = few, *result;
+    fg_frame_args *stack = NULL;
     for (Py_ssize_t i = 0; i < n && stack == NULL; i++)
-        if (Py_REFCNT(args[i]) == 1 && (stack = fg_frame_stack(args, n)) == NULL)
+        if (Py_REFCNT(args[i]) == 1 && (stack = fg_frame_args_find(gate, args, n)) == NULL)
             break;
     /* Its frame is not for whoever intercepts: it was decided here. */
     fg_eval_mark(func);
@@ -23,11 +24,9 @@ PyObject *fg_handover_plain(PyObject *func, PyObject *const *args, size_t nargsf
         return result;
     }
     for (Py_ssize_t i = 0; i < n; i++) {
-        given[i] = stack[i];
-        if (Py_REFCNT(given[i]) == 1) {
-            stack[i] = Py_NewRef(Py_None);
+        given[i] = args[i];
+        if (Py_REFCNT(given[i]) == 1 && fg_frame_args_take(stack, i))
             Py_SET_REFCNT(given[i], 0);
-        }
     }
     result = ((PyFunctionObject *)func)->vectorcall(func, given, (size_t)PyVectorcall_NARGS(nargsf), kwnames);
     fg_eval_unmark();
@@ -45,10 +44,11 @@ static int is_among(PyObject *o, PyObject *const *inputs, uint32_t n_inputs)
 }
 
 /* Arguments that were bound have a reference in the slots of the view too. Those of a frame have only that, and it may do without. */
-void fg_handover_inputs(const fg_view *view, PyObject *const *inputs, uint32_t n_inputs)
+void fg_handover_inputs(PyObject *gate, const fg_view *view, PyObject *const *inputs, uint32_t n_inputs)
 {
     const int is_bound = view->slots != view->lent;
-    PyObject **stack = NULL, **slots = (PyObject **)view->slots;
+    fg_frame_args *stack = NULL;
+    PyObject **slots = (PyObject **)view->slots;
     for (Py_ssize_t i = 0; i < view->n_lent; i++) {
         PyObject *o = view->lent[i];
         Py_ssize_t slot = 0;
@@ -61,9 +61,10 @@ void fg_handover_inputs(const fg_view *view, PyObject *const *inputs, uint32_t n
         }
         while (is_bound && slot < view->n_slots && slots[slot] != o)
             slot++;
-        if ((is_bound && slot == view->n_slots) || (stack == NULL && (stack = fg_frame_stack(view->lent, view->n_lent)) == NULL))
+        if ((is_bound && slot == view->n_slots) || (stack == NULL && (stack = fg_frame_args_find(gate, view->lent, view->n_lent)) == NULL))
             return;
-        stack[i] = Py_NewRef(Py_None);
+        if (!fg_frame_args_take(stack, i))
+            continue;
         if (is_bound)
             slots[slot] = Py_NewRef(Py_None);
         Py_SET_REFCNT(o, 0);

@@ -12,10 +12,10 @@
 
 #include "guards/guard_view.h"
 
-/* Call a Python function with the arguments of a gate's call. */
-FG_NEW PyObject *fg_handover_plain(PyObject *func, PyObject *const *args, size_t nargsf, PyObject *kwnames);
+/* Call a Python function with the arguments of a gate's call; gate is the object that was called, or NULL. */
+FG_NEW PyObject *fg_handover_plain(PyObject *gate, PyObject *func, PyObject *const *args, size_t nargsf, PyObject *kwnames);
 /* Right before the inputs are given to a target that goes on in the user's own code. */
-void fg_handover_inputs(const fg_view *view, PyObject *const *inputs, uint32_t n_inputs);
+void fg_handover_inputs(PyObject *gate, const fg_view *view, PyObject *const *inputs, uint32_t n_inputs);
 /* 1 if an argument has only this one reference and its end may run code of the user's. */
 int fg_handover_hears(PyObject *arg);
 static inline int fg_handover_is_heard(PyObject *const *args, Py_ssize_t n)

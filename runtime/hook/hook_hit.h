@@ -83,7 +83,7 @@ static inline __attribute__((always_inline)) fg_hit fg_hit_evaluate(fg_site_owne
         if (FG_LIKELY(!last))
             fg_cache_snapshot_release_locked(snapshot);
         if (FG_UNLIKELY(entry->is_host) && view->n_lent > 0)
-            fg_handover_inputs(view, inputs, eval.n_inputs);
+            fg_handover_inputs(owner->object, view, inputs, eval.n_inputs);
         *result = ((PyFunctionObject *)target)->vectorcall(target, inputs, eval.n_inputs | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
         if (FG_UNLIKELY(last))
             fg_cache_snapshot_release_locked(snapshot);

@@ -142,7 +142,7 @@ def listing(code):
             arg = key(code.co_consts[arg])
         elif name == "LOAD_GLOBAL" or (name == "LOAD_ATTR" and not OLD):
             arg = (code.co_names[arg >> 1], arg & 1)
-        elif name == "LOAD_SUPER_ATTR":
+        elif name == "LOAD_SUPER_ATTR" or (name == "IMPORT_NAME" and sys.version_info >= (3, 15)):
             arg = (code.co_names[arg >> 2], arg & 3)
         elif name == "YIELD_VALUE":
             arg = None
@@ -160,6 +160,8 @@ def listing(code):
     for i in seen:
         name, arg, target, at, position = instructions[i]
         if name in ("END_FOR", "END_SEND") or (name in ("POP_TOP", "POP_ITER") and i and instructions[i - 1][0] == "END_FOR" and not OLD):
+            position = None
+        if name == "PUSH_NULL" and instructions[i + 1][0] == "FOR_ITER":  # the second slot of what a call gave to loop over
             position = None
         if i in loops and sys.version_info >= (3, 14):
             arg = rank[index[loops[i]]]

@@ -78,7 +78,7 @@ fg_status fg_version_lower_edge(fg_lowering *l, int32_t i)
         if (open)
             fg_lower_put(l, i, FG_RAW_JUMP_FORWARD, 0)->target = i;
         a->landings[k][i] = a->n_out;
-        l->depth += k == FG_LAND_END_FOR ? 2 : 1;
+        l->depth += (k == FG_LAND_END_FOR ? 2 : 1) + FG_ITERATORS_ARE_WIDE;
         if (k == FG_LAND_END_FOR)
             fg_version_lower_end_for(l, leader);
         else
