@@ -24,6 +24,7 @@
 
 #include "codegen/super_call.h"
 #include "codegen/traceback.h"
+#include "runtime/cpython/facts.h"
 
 #include <string.h>
 
@@ -53,12 +54,12 @@ typedef struct fg_host {
 
 /* --- locals */
 
+enum { KIND_LOCAL = 0x20, KIND_CELL = 0x40, KIND_FREE = 0x80 }; /* the other bits are not of interest here */
+
 static int32_t kind_of(const PyCodeObject *code, Py_ssize_t i)
 {
-    return ((unsigned char *)PyBytes_AS_STRING(code->co_localspluskinds))[i];
+    return ((unsigned char *)PyBytes_AS_STRING(code->co_localspluskinds))[i] & (KIND_LOCAL | KIND_CELL | KIND_FREE);
 }
-
-enum { KIND_LOCAL = 0x20, KIND_CELL = 0x40, KIND_FREE = 0x80 };
 
 fg_status fg_emit_host_locals(fg_emit_state *e)
 {
@@ -257,7 +258,7 @@ fail:
     return st;
 }
 
-/* The part of each stub that takes the answer apart; one block per stack depth. */
+/* The part of each stub that takes the answer apart; one block per stack depth, where values of one depth take as many slots. */
 static fg_status emit_outs(fg_host *h)
 {
     fg_emit_state *e = h->e;
@@ -270,7 +271,7 @@ static fg_status emit_outs(fg_host *h)
             continue;
         int32_t block = e->n_out;
         for (int32_t k = i; k < h->n_outs; k++)
-            if (h->outs[k].depth == h->outs[i].depth)
+            if (h->outs[k].depth == h->outs[i].depth && (k == i || !FG_FACT_VALUES_MAY_BE_WIDE || h->outs[i].depth == 0))
                 e->out[h->outs[k].from].target = block;
         FG_TRY(fg_emit_op(e, FG_OP_UNPACK_SEQUENCE, 2, NULL));
         FG_TRY(fg_emit_op(e, FG_OP_STORE_FAST, h->id_slot, NULL));
@@ -285,17 +286,22 @@ fail:
     return st;
 }
 
-/* Before a return: variables end in the order of the user's slots. Here cells stand behind all variables, so where an argument is a cell, what is up to
- * there ends by hand. */
+/* Before a return: variables end in the order of the user's slots, or from the last one on (since 3.14). Here cells stand behind all variables, so where an
+ * argument is a cell, what ends up to there ends by hand. */
 static fg_status emit_ends(fg_host *h)
 {
     fg_emit_state *e = h->e;
     fg_status st = FG_OK;
     PyCodeObject *code = h->root->code;
-    Py_ssize_t last = PyTuple_GET_SIZE(code->co_localsplusnames) - 1;
-    while (last >= 0 && kind_of(code, last) != (KIND_LOCAL | KIND_CELL))
-        last--;
-    for (Py_ssize_t i = 0; i <= last; i++) {
+    const Py_ssize_t n = PyTuple_GET_SIZE(code->co_localsplusnames);
+    const int step = FG_FACT_SLOTS_END_BACKWARDS ? -1 : 1;
+    const Py_ssize_t first = step > 0 ? 0 : n - 1, end = step > 0 ? n : -1;
+    Py_ssize_t last = end - step;
+    while (last != first - step && kind_of(code, last) != (KIND_LOCAL | KIND_CELL))
+        last -= step;
+    for (Py_ssize_t i = first; i != last + step; i += step) {
+        if (kind_of(code, i) & KIND_FREE)
+            continue;
         FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, Py_None));
         FG_TRY(fg_emit_op(e, FG_OP_STORE_FAST, e->slot_map[i], NULL));
     }

@@ -301,11 +301,12 @@ static fg_flow missing_attr(fg_trace *t, fg_value *o, fg_value *type, PyObject *
     return FG_FLOW_OK;
 }
 
-/* The `__dict__` that a class statement gives its instances. */
+/* The `__dict__` that a class statement gives its instances: each class its own, or one for all, which then is of `object`. */
 static bool is_own_dict(PyObject *descr, const fg_value *o)
 {
     const PyGetSetDescrObject *d = (PyGetSetDescrObject *)descr;
-    return d->d_common.d_name == fg_names.s_dict && (d->d_common.d_type->tp_flags & Py_TPFLAGS_HEAPTYPE) &&
+    return d->d_common.d_name == fg_names.s_dict &&
+           ((d->d_common.d_type->tp_flags & Py_TPFLAGS_HEAPTYPE) || d->d_common.d_type == &PyBaseObject_Type) &&
            fg_type_has_instance_dict(o->type);
 }
 

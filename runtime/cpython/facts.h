@@ -8,7 +8,10 @@
 #include <Python.h>
 
 enum {
-    FG_FACT_INVERTED_BOOL_WARNS = PY_VERSION_HEX >= 0x030c0000 /* ~True gives a DeprecationWarning */
+    FG_FACT_INVERTED_BOOL_WARNS = PY_VERSION_HEX >= 0x030c0000, /* ~True gives a DeprecationWarning */
+    FG_FACT_SLOTS_END_BACKWARDS = PY_VERSION_HEX >= 0x030e0000, /* a frame drops its variables from the last one on */
+    FG_FACT_VALUES_MAY_BE_WIDE =
+        PY_VERSION_HEX >= 0x030e0000 /* a value on the stack of a frame may take two slots, and does so on all paths that meet there */
 };
 
 /* A str that is the first constant of a code object is its docstring: always, or where a flag says so. */

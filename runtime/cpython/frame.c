@@ -81,9 +81,10 @@ fg_frame_args *fg_frame_args_find(PyObject *callee, PyObject *const *values, Py_
     _PyStackRef *const bottom = frame->localsplus + _PyFrame_GetCode(frame)->co_nlocalsplus;
     for (Py_ssize_t names = 0; names < 2; names++) {
         _PyStackRef *const first = frame->stackpointer - names - n;
-        if (first - 2 < bottom)
+        if (first - 1 < bottom)
             return NULL;
-        const int is_callee = fg_slot_object(first[-1]) == callee || (PyStackRef_IsNull(first[-1]) && fg_slot_object(first[-2]) == callee);
+        const int is_callee = fg_slot_object(first[-1]) == callee ||
+                              (first - 2 >= bottom && PyStackRef_IsNull(first[-1]) && fg_slot_object(first[-2]) == callee);
         Py_ssize_t same = 0;
         while (is_callee && same < n && fg_slot_object(first[same]) == values[same])
             same++;
