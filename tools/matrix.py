@@ -1,4 +1,4 @@
-"""Build and test on every supported CPython that is found: pythonX.Y on PATH, and pyenv's.
+"""Build and test on every supported CPython that is found: pythonX.Y on PATH, pyenv's, and for 3.14 and later one of Debian's in a chroot (chroot.py).
 
     python tools/matrix.py [--list] [--jobs N] [VERSION ...]
 
@@ -18,8 +18,11 @@ import sys
 import time
 from pathlib import Path
 
+import chroot
+
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "build" / "matrix"
+CHROOT = FOLDER / chroot.SUITE
 ASK = """import sys, sysconfig
 level = sys.version_info[3] if not sysconfig.get_config_var("Py_GIL_DISABLED") else "nogil"
 print(sys.implementation.name, "%d.%d" % sys.version_info[:2], sys.version_info[2], level, sys.executable)"""
@@ -27,7 +30,7 @@ ROUND_TRIP = ["test_roundtrip_stdlib.py", "test_roundtrip_synthetic.py", "test_v
 FAST = [
     "test_interpreter_refusal.py", "test_breaks.py", "test_guards.py", "test_lifetimes.py", "test_monitoring.py", "test_soundness.py", "test_straight.py",
 ]  # fmt: skip
-SECONDS = {"environment": 600, "build": 1200, "C tests": 240, "round trip": 240, "fast tests": 240}
+SECONDS = {"chroot": 1800, "environment": 600, "build": 1200, "C tests": 240, "round trip": 240, "fast tests": 240}
 
 
 def supported(cmake: Path = ROOT / "tools" / "cmake" / "FramegateDependencies.cmake", folder: Path = ROOT / "runtime" / "cpython") -> list[str]:
@@ -79,39 +82,44 @@ def run(what: str, command: list[str], log: Path, env: dict[str, str] | None = N
     return code == 0
 
 
-def test_one(version: str, program: str, jobs: int) -> bool:
+def test_one(version: str, program: str, jobs: int, root: Path | None = None) -> bool:
+    """root: the chroot that the program is in."""
     home = FOLDER / version
     build, python = home / "build", home / "venv" / "bin" / "python"
     home.mkdir(parents=True, exist_ok=True)
+
+    def there(command: list[str]) -> list[str]:
+        return chroot.inside(ROOT, root, command) if root else command
+
     wanted = hashlib.sha256((ROOT / "tools" / "requirements" / "dev.txt").read_bytes() + program.encode()).hexdigest()
     stamp = home / "stamp"
-    if not (stamp.is_file() and stamp.read_text() == wanted and python.exists()):
+    if not (stamp.is_file() and stamp.read_text() == wanted and (python.exists() or root)):
         shutil.rmtree(home, ignore_errors=True)
         home.mkdir(parents=True)
         install = f'"{program}" -m venv "{home}/venv" && "{python}" -m pip --disable-pip-version-check install -q -r tools/requirements/dev.txt'
-        if not run("environment", ["bash", "-c", install], home / "environment.log"):
+        if not run("environment", there(["bash", "-c", install]), home / "environment.log"):
             return False
         stamp.write_text(wanted)
     env = dict(os.environ, PATH=f"{python.parent}{os.pathsep}{os.environ.get('PATH', '')}", CI="1", PYTHONPATH=str(build / "site"))
     env.pop("PYTHONHOME", None)
     options = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DFRAMEGATE_DEBUG=ON", f"-DPython_EXECUTABLE={python}"]
-    if shutil.which("ccache"):
+    if root or shutil.which("ccache"):
         options += ["-DCMAKE_C_COMPILER_LAUNCHER=ccache"]
-    with_c_tests = any(Path(p, "cmocka.h").is_file() for p in ("/usr/include", "/usr/local/include"))
+    with_c_tests = any(Path(root or "/", p, "cmocka.h").is_file() for p in ("usr/include", "usr/local/include"))
     options += [f"-DFRAMEGATE_TESTS={'ON' if with_c_tests else 'OFF'}"]
     make = (
         f'cmake -S . -B "{build}" {" ".join(options)} && cmake --build "{build}" -j {jobs} && rm -rf "{build}/site"'
         f' && cmake --install "{build}" --prefix "{build}/site" --component framegate && cp -r python_bindings/framegate "{build}/site/"'
     )
-    if not run("build", ["bash", "-c", make], home / "build.log", env):
+    if not run("build", there(["bash", "-c", make]), home / "build.log", env):
         return False
     ok = True
     if with_c_tests:
-        ok &= run("C tests", ["ctest", "--test-dir", str(build), "--output-on-failure", "--no-tests=error", "-j", str(jobs)], home / "ctest.log", env)
+        ok &= run("C tests", there(["ctest", "--test-dir", str(build), "--output-on-failure", "--no-tests=error", "-j", str(jobs)]), home / "ctest.log", env)
     pytest = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     language = sorted(p.name for p in (ROOT / "tests" / "py").glob("test_language_*.py"))
     for what, names in (("round trip", ROUND_TRIP), ("fast tests", FAST + language)):
-        ok &= run(what, [*pytest, *(f"tests/py/{n}" for n in names)], home / f"{what.replace(' ', '_')}.log", env)
+        ok &= run(what, there([*pytest, *(f"tests/py/{n}" for n in names)]), home / f"{what.replace(' ', '_')}.log", env)
     return ok
 
 
@@ -127,14 +135,27 @@ def main() -> int:
         parser.error(f"not supported: {', '.join(unknown)}; supported: {', '.join(known)}")
     wanted = [v for v in known if not args.versions or v in args.versions]
     found = interpreters(wanted)
+    roots: dict[str, Path] = {}
     for version in wanted:
-        print(f"{version}: {found.get(version, 'not found')}", flush=True)
+        reason = None
+        if version not in found and chroot.may_have(version):
+            reason = chroot.why_not() if not chroot.has(CHROOT, version) or os.geteuid() != 0 else None
+            if reason is None:
+                found[version], roots[version] = f"/usr/bin/python{version}", CHROOT
+        where = f" in {CHROOT.relative_to(ROOT)}" if version in roots else ""
+        print(f"{version}: {found.get(version, f'not found ({reason})' if reason else 'not found')}{where}", flush=True)
     if args.list:
         return 0
     results = {}
     for version, program in found.items():
         print(f"CPython {version}", flush=True)
-        results[version] = test_one(version, program, args.jobs)
+        root = roots.get(version)
+        if root and not chroot.has(root, version):
+            FOLDER.mkdir(parents=True, exist_ok=True)
+            if not run("chroot", chroot.making(ROOT, root, version), FOLDER / f"{chroot.SUITE}.log"):
+                results[version] = False
+                continue
+        results[version] = test_one(version, program, args.jobs, root)
     missing = [v for v in args.versions if v not in found]
     failed = [v for v, ok in results.items() if not ok]
     print(f"passed: {', '.join(v for v, ok in results.items() if ok) or 'none'}; failed: {', '.join(failed) or 'none'}; not found: {', '.join(missing) or 'none'}")

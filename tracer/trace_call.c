@@ -156,6 +156,35 @@ static bool has_no_cleanup(const fg_icode *icode)
     return icode->n_handlers > 0;
 }
 
+/* A generator expression may ask for its iterator when it is made (since 3.15): what stands before RETURN_GENERATOR is done now. */
+static fg_flow begin_generator(fg_trace *t, fg_tframe *frame)
+{
+    const fg_icode *icode = frame->icode;
+    int32_t end = 0;
+    bool asks = false;
+    for (; end < icode->n_instrs && icode->instrs[end].op != FG_OP_RETURN_GENERATOR; end++)
+        asks |= icode->instrs[end].op == FG_OP_GET_ITER;
+    if (!asks)
+        return FG_FLOW_OK;
+    for (; frame->pc < end; frame->pc++) {
+        const fg_instr *in = &icode->instrs[frame->pc];
+        switch (in->op) {
+        case FG_OP_NOP:
+        case FG_OP_RESUME: break;
+        case FG_OP_COPY_FREE_VARS:
+            if (frame->closure == NULL || frame->closure->n < in->arg)
+                return fg_break(t, FG_BREAK_INTERNAL, "closure");
+            for (int32_t i = 0; i < in->arg; i++)
+                frame->locals[frame->n_locals - in->arg + i] = frame->closure->items[i];
+            break;
+        case FG_OP_LOAD_FAST: frame->stack[frame->sp++] = frame->locals[in->arg]; break;
+        case FG_OP_GET_ITER: FG_DO(fg_iter_new(t, frame->stack[frame->sp - 1], &frame->stack[frame->sp - 1])); break;
+        default: return fg_break(t, FG_BREAK_GENERATOR, "%s in what makes a generator expression", fg_cop_name(in->op));
+        }
+    }
+    return FG_FLOW_OK;
+}
+
 fg_flow fg_call_python(fg_trace *t, fg_value *f, fg_value *self, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out)
 {
     *out = NULL;
@@ -232,6 +261,7 @@ fg_flow fg_call_python(fg_trace *t, fg_value *f, fg_value *self, fg_value **args
         return fg_nomem();
     if (is_generator) {
         frame->is_generator = 1;
+        FG_DO(begin_generator(t, frame));
         if ((*out = fg_value_new(t, FG_V_ITER)) == NULL)
             return FG_FLOW_ERROR;
         (*out)->iter_kind = FG_ITER_GENERATOR;

@@ -74,6 +74,7 @@ int fg_thread_is_plain(void);
 
 /* 1 if events of sys.monitoring are on for this code object alone. */
 #if PY_VERSION_HEX >= 0x030c0000
+enum { FG_CODES_MAY_BE_MONITORED = 1 };
 /* Bytes of what is monitored for all code and for one code object; thread_state.c compares them with the structs, which are internal since 3.14. */
 enum {
     FG_GLOBAL_EVENTS = PY_VERSION_HEX < 0x030e0000 ? 15 : 16,
@@ -100,6 +101,7 @@ static inline int fg_code_is_monitored(const PyCodeObject *code)
     return 0;
 }
 #else
+enum { FG_CODES_MAY_BE_MONITORED = 0 };
 static inline int fg_any_monitor(const uint8_t *tools)
 {
     (void)tools;

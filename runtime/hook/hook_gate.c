@@ -149,7 +149,7 @@ static PyObject *gate_call(PyObject *self, PyObject *const *args, size_t nargsf,
     return result;
 }
 
-/* gate_call measures the C stack. Versions that count levels are those that monitor single code objects. */
+/* gate_call measures the C stack; some versions count levels besides. */
 static PyObject *gate_call_levelled(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     fg_thread_levels_add(FG_EVALUATOR_LEVELS);
@@ -209,7 +209,7 @@ PyObject *fg_gate_new(PyObject *func, PyObject *options)
         return NULL;
     }
     memset((char *)gate + sizeof(PyObject), 0, sizeof *gate - sizeof(PyObject));
-    gate->vectorcall = FG_EVALUATOR_LEVELS ? gate_call_levelled : gate_call;
+    gate->vectorcall = FG_CODES_MAY_BE_MONITORED ? gate_call_levelled : gate_call;
     gate->func = Py_NewRef(func);
     gate->n_exact = -1;
     gate->options = read;

@@ -287,9 +287,11 @@ def test_an_unchanged_tree_is_not_walked_again():
     program = GuardProgram([true_description(value)])
     assert run(program, value, 2) == "hit"
     recorded = program.memos()
-    assert len(recorded) >= 6 and all(row[3] for row in recorded)
+    assert len(recorded) >= 6
     assert run(program, value, 100) == "hit"
-    assert all(count == 100 for count in hits(program))
+    # Where dicts have no versions, what proves nothing is read again.
+    assert all(row[3] for row in recorded) or sys.version_info >= (3, 14)
+    assert hits(program) and all(count == 100 for count in hits(program))
 
 
 def test_a_counter_that_is_bumped_every_call_leaves_the_rest_its_memos():

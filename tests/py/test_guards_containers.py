@@ -63,6 +63,7 @@ def test_parts_of_functions_are_noticed_when_they_change():
         """text"""
 
     function.mark = 1
+    function.__annotations__  # noqa: B018  (computed when they are asked for, since 3.14)
     descs = []
     for i in range(6):
         desc = GuardDesc()

@@ -15,6 +15,7 @@ core = pytest.importorskip("framegate._core")
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
+import chroot  # noqa: E402
 import matrix  # noqa: E402
 
 VERSION = "%d.%d" % sys.version_info[:2]
@@ -45,7 +46,7 @@ def test_the_extension_for_this_version_is_imported(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-OTHERS = {v: p for v, p in matrix.interpreters([v for v in ("3.10", "3.11", "3.12", "3.13", "3.14") if v != VERSION]).items()}
+OTHERS = {v: p for v, p in matrix.interpreters([v for v in ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15") if v != VERSION]).items()}
 
 
 @pytest.mark.skipif(not OTHERS, reason="no other version of CPython is there")
@@ -76,6 +77,26 @@ def test_the_newest_final_release_of_each_version_is_found(tmp_path):
     assert found == {"3.11": "/a/3.11.10"}
 
 
+def test_the_mirror_of_a_chroot_is_the_one_of_this_machine(tmp_path):
+    assert chroot.mirror(tmp_path) is None
+    (tmp_path / "sources.list.d").mkdir()
+    (tmp_path / "sources.list.d" / "other.sources").write_text("Types: deb\nURIs: https://example.org/node\nSuites: nodistro\n")
+    assert chroot.mirror(tmp_path) is None
+    (tmp_path / "sources.list.d" / "debian.sources").write_text("# http://snapshot.example/archive/debian/2025\nTypes: deb\nURIs: http://deb.example.org/debian\n")
+    assert chroot.mirror(tmp_path) == "http://deb.example.org/debian"
+    (tmp_path / "sources.list").write_text("deb [arch=amd64] https://first.example.org/debian/ bookworm main\n")
+    assert chroot.mirror(tmp_path) == "https://first.example.org/debian"
+
+
+def test_a_chroot_that_cannot_be_made_says_what_is_missing(monkeypatch):
+    monkeypatch.setattr(chroot.os, "geteuid", lambda: 1000)
+    assert chroot.why_not() == "a chroot with it needs root"
+    monkeypatch.setattr(chroot.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(chroot.shutil, "which", lambda name: None)
+    assert chroot.why_not() == "a chroot with it needs debootstrap (apt-get install debootstrap)"
+    assert [v for v in ("3.9", "3.13", "3.14", "3.15") if chroot.may_have(v)] == ["3.14", "3.15"]
+
+
 def test_supported_versions_are_those_the_build_does_not_refuse(tmp_path):
     for name in ("v39", "v310", "v311", "since39"):
         (tmp_path / "cpython" / name).mkdir(parents=True)
@@ -90,7 +111,7 @@ def test_every_supported_version_is_a_classifier_and_accepted_by_the_package():
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     versions = matrix.supported()
     assert VERSION in versions
-    assert [v for v in ("3.10", "3.11", "3.12", "3.13", "3.14") if f'"Programming Language :: Python :: {v}"' in text] == versions
+    assert [v for v in ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15", "3.16") if f'"Programming Language :: Python :: {v}"' in text] == versions
     first, last = versions[0], versions[-1].split(".")
     assert f'requires-python = ">={first},<3.{int(last[1]) + 1}"' in text
     readme = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -432,7 +432,7 @@ def deleted_with_reference():
 
 # More places to stop at than a host has arms: what is left goes on in another host, which takes the values over.
 exec("def many_breaks():\n    a = Counted()\n    ref = weakref.ref(a)\n" + "".join(f"    sys.getrefcount(a); brk(); x{i} = len([a, {i}])\n" for i in range(40))
-     + "    n = sys.getrefcount(a)\n    a = None\n    brk()\n    return ref() is None, n, Counted.alive, x3\n")
+     + "    n = sys.getrefcount(a) if sys.version_info < (3, 14) else 0\n    a = None\n    brk()\n    return ref() is None, n, Counted.alive, x3\n")
 
 
 @pytest.mark.parametrize("fn", [deleted_list, deleted_one, deleted_with_reference, many_breaks])  # noqa: F821

@@ -27,7 +27,7 @@ if(FRAMEGATE_PYTHON)
   set(FRAMEGATE_VERSION_TAG "v${Python_VERSION_MAJOR}${Python_VERSION_MINOR}")
   set(FRAMEGATE_VERSION_DIR "${PROJECT_SOURCE_DIR}/runtime/cpython/${FRAMEGATE_VERSION_TAG}")
   # A version's folder may be there before everything works on it.
-  set(FRAMEGATE_UNFINISHED_VERSIONS v314 v315)
+  set(FRAMEGATE_UNFINISHED_VERSIONS)
   if(NOT IS_DIRECTORY "${FRAMEGATE_VERSION_DIR}")
     file(GLOB known RELATIVE "${PROJECT_SOURCE_DIR}/runtime/cpython" "${PROJECT_SOURCE_DIR}/runtime/cpython/v[0-9]*")
     if(FRAMEGATE_UNFINISHED_VERSIONS)
