@@ -12,6 +12,10 @@ import pytest
 core = pytest.importorskip("framegate._core")
 
 
+# What is said of the mapping that is merged into keywords; later versions do not name the callee.
+OF_SEVEN = r"seven\(\) argument after \*\*" if sys.version_info < (3, 15) else r"Value after \*\*"
+
+
 def three(a, b, c):
     return None
 
@@ -75,7 +79,7 @@ def test_a_double_keyword_names_its_callee_with_or_without_a_mark(marks):
     f = assembled(code)
     with pytest.raises(TypeError, match=r"seven\(\) got multiple values for keyword argument 'k'"):
         f(seven, (), {"k": 1})
-    with pytest.raises(TypeError, match=r"seven\(\) argument after \*\* must be a mapping, not int"):
+    with pytest.raises(TypeError, match=OF_SEVEN + r" must be a mapping, not int"):
         f(seven, (), 5)
     f = assembled([i for n, i in enumerate(code) if n not in (len(code) - 3, len(code) - 4)])
     assert f(lambda *a, **k: (a, k), (1, 2), {"k": 1}) == ((1, 2), {"k": 1})
@@ -89,7 +93,7 @@ def test_a_mapping_that_two_branches_merge_names_its_callee():
     f = assembled(code)
     for flag in (0, 1):
         assert f(lambda **k: k, flag, {"k": 1}) == {"k": 1}
-        with pytest.raises(TypeError, match=r"seven\(\) argument after \*\* must be a mapping, not NoneType"):
+        with pytest.raises(TypeError, match=OF_SEVEN + r" must be a mapping, not NoneType"):
             f(seven, flag, None)
 
 
@@ -195,7 +199,8 @@ def test_lines_and_columns():
     positions = [(1, 1, 0, 1), (3, 3, 200, 220), (3, 9, 4, 2), (2, 2, -1, -1), (-1, -1, -1, -1), (100000, 100000, 5, 90)]
     listing = [("NOP", 0, None, *at, *p) for p in positions]
     f = assembled([*listing, ("LOAD_CONST", 0, None), RETURN])
-    got = list(f.__code__.co_positions())[1 : 1 + len(positions)]
+    first = 1 if sys.version_info < (3, 15) else 2  # behind RESUME and its cache
+    got = list(f.__code__.co_positions())[first : first + len(positions)]
     assert got == [tuple(None if x < 0 else x for x in p) for p in positions]
 
 

@@ -40,8 +40,11 @@ fg_status fg_since314_decode_one(fg_decoder *d, int32_t i, FG_BORROWED PyObject 
 int32_t fg_since314_lower_group(fg_lowering *l, int32_t i, fg_status *st);
 fg_status fg_since314_lower_one(fg_lowering *l, int32_t i, int *done);
 
-/* A function of one context manager that gives its exit as one object, looked up and bound as LOAD_SPECIAL does, with the error that it raises. */
-FG_BORROWED PyObject *fg_special_exit_function(void);
+/* Objects that do something to the right side of `@`: give a context manager's exit as one object, looked up and bound as LOAD_SPECIAL does, with the error that
+ * it raises; give an iterator. */
+typedef enum fg_applied { FG_APPLIED_EXIT, FG_APPLIED_ITER, FG_N_APPLIED } fg_applied;
+FG_BORROWED PyObject *fg_applied_object(fg_applied which);
+fg_status fg_lower_applied(fg_lowering *l, int32_t i, fg_applied which, int32_t copied);
 /* The object that LOAD_COMMON loads; NULL: no constant to the tracer. */
 FG_BORROWED PyObject *fg_common_object(int which);
 

@@ -6,6 +6,25 @@ void fg_version_lower_not_taken(fg_lowering *l, int32_t source)
     fg_lower_put(l, source, FG_RAW_NOT_TAKEN, 0);
 }
 
+/* [value] -> [result], or with `copied` 2 [value, result]. An operator: a call would be an event to a profiler. */
+fg_status fg_lower_applied(fg_lowering *l, int32_t i, fg_applied which, int32_t copied)
+{
+    enum { MATRIX_MULTIPLY = 4 };
+    const fg_instr applied = {.obj = fg_applied_object(which)};
+    int32_t index = 0;
+    fg_status st;
+    if (applied.obj == NULL)
+        return FG_ERR_PYTHON;
+    if ((st = fg_lower_constant(l->a, &applied, &index)) != FG_OK)
+        return st;
+    fg_lower_put(l, i, FG_RAW_LOAD_CONST, index);
+    if (l->depth + copied > l->a->max_depth)
+        l->a->max_depth = l->depth + copied;
+    fg_lower_put(l, i, copied == 2 ? FG_RAW_COPY : FG_RAW_SWAP, 2);
+    fg_lower_put(l, i, FG_RAW_BINARY_OP, MATRIX_MULTIPLY);
+    return FG_OK;
+}
+
 /* [manager] -> [exit, its second slot, what entering gave]. */
 static fg_status lower_with(fg_lowering *l, int32_t i)
 {
@@ -17,17 +36,9 @@ static fg_status lower_with(fg_lowering *l, int32_t i)
         fg_lower_put(l, i, FG_RAW_COPY, 1);
         fg_lower_put(l, i, FG_RAW_LOAD_SPECIAL, is_async ? FG_SPECIAL_ASYNC_EXIT : FG_SPECIAL_EXIT);
     } else {
-        const fg_instr function = {.obj = fg_special_exit_function()};
-        int32_t index = 0;
-        fg_status st;
-        if (function.obj == NULL)
-            return FG_ERR_PYTHON;
-        if ((st = fg_lower_constant(a, &function, &index)) != FG_OK)
+        const fg_status st = fg_lower_applied(l, i, FG_APPLIED_EXIT, 2);
+        if (st != FG_OK)
             return st;
-        fg_lower_put(l, i, FG_RAW_LOAD_CONST, index);
-        fg_lower_put(l, i, FG_RAW_PUSH_NULL, 0);
-        fg_lower_put(l, i, FG_RAW_COPY, 3);
-        fg_lower_put(l, i, FG_RAW_CALL, 1);
         fg_lower_put(l, i, FG_RAW_PUSH_NULL, 0);
     }
     if (deepest > a->max_depth)
@@ -112,7 +123,7 @@ fg_status fg_since314_lower_one(fg_lowering *l, int32_t i, int *done)
     case FG_OP_BEFORE_ASYNC_WITH: return lower_with(l, i);
     case FG_OP_END_ASYNC_FOR: lower_end_async_for(l, i); return FG_OK;
     case FG_OP_POP_TOP:
-        if (instr->flags & FG_IF_ITER) {
+        if ((instr->flags & FG_IF_ITER) && (!FG_ITERATORS_ARE_WIDE || fg_lower_top_width(a, 1) == 2)) {
             fg_lower_put(l, i, FG_RAW_POP_ITER, 0);
             return FG_OK;
         }

@@ -9,9 +9,8 @@
 #undef Py_BUILD_CORE
 
 /* Mirrors _LOAD_SPECIAL of Python/bytecodes.c, and binds. */
-static PyObject *special_exit(PyObject *module, PyObject *manager)
+static PyObject *special_exit(PyObject *manager)
 {
-    (void)module;
     const _Py_SpecialMethod *special = &_Py_SpecialMethods[FG_SPECIAL_EXIT];
     _PyStackRef found[2] = {PyStackRef_NULL, PyStackRef_FromPyObjectNew(manager)};
     const int status = _PyObject_LookupSpecialMethod(special->name, found);
@@ -31,14 +30,36 @@ static PyObject *special_exit(PyObject *module, PyObject *manager)
     return bound;
 }
 
-static PyMethodDef exit_def = {"special_exit", special_exit, METH_O, NULL};
+typedef struct fg_applied_thing {
+    PyObject_HEAD PyObject *(*run)(PyObject *object);
+} fg_applied_thing;
 
-PyObject *fg_special_exit_function(void)
+static PyTypeObject applied_type;
+
+static PyObject *apply(PyObject *left, PyObject *right)
 {
-    static PyObject *function;
-    if (function == NULL)
-        function = PyCFunction_New(&exit_def, NULL);
-    return function;
+    return Py_IS_TYPE(left, &applied_type) ? ((fg_applied_thing *)left)->run(right) : Py_NewRef(Py_NotImplemented);
+}
+
+static PyNumberMethods applied_as_number = {.nb_matrix_multiply = apply};
+
+static PyTypeObject applied_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "framegate._core.Applied",
+    .tp_basicsize = sizeof(fg_applied_thing),
+    .tp_as_number = &applied_as_number,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+};
+
+PyObject *fg_applied_object(fg_applied which)
+{
+    static PyObject *(*const runs[FG_N_APPLIED])(PyObject *) = {[FG_APPLIED_EXIT] = special_exit, [FG_APPLIED_ITER] = PyObject_GetIter};
+    static PyObject *objects[FG_N_APPLIED]; /* live as long as the process */
+    if (objects[which] != NULL)
+        return objects[which];
+    fg_applied_thing *made = PyType_Ready(&applied_type) < 0 ? NULL : PyObject_New(fg_applied_thing, &applied_type);
+    if (made != NULL)
+        made->run = runs[which];
+    return objects[which] = (PyObject *)made;
 }
 
 /* AssertionError is none: what a failing `assert` does is not foreseen. */

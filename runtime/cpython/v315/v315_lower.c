@@ -1,6 +1,6 @@
 /* Real forms of canonical instructions that only CPython 3.15 has: the mirror of v315_decode.c.
  *
- * In code of ours GET_ITER is a call, so that no list stands for its iterator: what waits on the stack of a frame is an object.
+ * In code of ours GET_ITER is an operator of an object of ours, so that no list stands for its iterator: what waits on the stack of a frame is an object.
  */
 #include "runtime/cpython/since314/since314.h"
 #include "runtime/cpython/v315/v315_bits.h"
@@ -19,35 +19,14 @@ int32_t fg_version_common_arg(PyObject *constant)
     return -1;
 }
 
-static PyObject *iterator_of(PyObject *module, PyObject *object)
-{
-    (void)module;
-    return PyObject_GetIter(object);
-}
-
-static PyMethodDef iter_def = {"iterator_of", iterator_of, METH_O, NULL};
-
 static fg_status lower_get_iter(fg_lowering *l, int32_t i)
 {
-    static PyObject *function;
     const fg_instr *instr = &l->a->in->instrs[i];
-    int32_t index = 0;
-    fg_status st;
     if (instr->offset >= 0 || instr->op == FG_OP_GET_YIELD_FROM_ITER) {
         fg_lower_put(l, i, FG_RAW_GET_ITER, instr->op == FG_OP_GET_ITER ? FG_GET_ITER_PLAIN : FG_GET_ITER_DELEGATES);
         return FG_OK;
     }
-    if (function == NULL && (function = PyCFunction_New(&iter_def, NULL)) == NULL)
-        return FG_ERR_PYTHON;
-    const fg_instr constant = {.obj = function};
-    if ((st = fg_lower_constant(l->a, &constant, &index)) != FG_OK)
-        return st;
-    fg_lower_put(l, i, FG_RAW_LOAD_CONST, index);
-    if (++l->depth > l->a->max_depth)
-        l->a->max_depth = l->depth;
-    fg_lower_put(l, i, FG_RAW_SWAP, 2);
-    fg_lower_put(l, i, FG_RAW_CALL, 0);
-    return FG_OK;
+    return fg_lower_applied(l, i, FG_APPLIED_ITER, 1);
 }
 
 int32_t fg_version_lower_group(fg_lowering *l, int32_t i, fg_status *st)
