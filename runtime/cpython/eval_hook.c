@@ -21,6 +21,7 @@
 #include "runtime/cpython/eval_hook.h"
 
 #include "runtime/cpython/eval_version.h"
+#include "runtime/cpython/facts.h"
 #include <internal/pycore_ceval.h>
 #include <internal/pycore_interp.h>
 #undef Py_BUILD_CORE
@@ -133,12 +134,13 @@ static __attribute__((noinline)) int look_at_thread(const PyThreadState *thread)
 static __attribute__((noinline)) PyObject *offer(PyThreadState *thread, _PyInterpreterFrame *frame, int throwflag)
 {
     const fg_frame_kind kind = throwflag ? FG_FRAME_THROWN : frame->owner != FRAME_OWNED_BY_THREAD ? FG_FRAME_STARTED : FG_FRAME_FRESH;
-    PyObject *const func = *fg_field_func(frame), *result = NULL;
+    PyObject *const func = fg_slot_object(*fg_field_func(frame)), *result = NULL;
     if (marked != NULL && marked == func && kind == FG_FRAME_FRESH) {
         marked = NULL;
         return pass(thread, frame, throwflag);
     }
-    if (thread->tracing > 0 || !users->offer(last.asker, (fg_frame *)frame, kind, notes_of((PyCodeObject *)*fg_field_code(frame)), &result))
+    if (thread->tracing > 0 ||
+        !users->offer(last.asker, (fg_frame *)frame, kind, notes_of((PyCodeObject *)fg_slot_object(*fg_field_code(frame))), &result))
         return pass(thread, frame, throwflag);
     fg_version_frame_done(thread, frame);
     return result;
@@ -153,7 +155,7 @@ static PyObject *evaluate(PyThreadState *thread, _PyInterpreterFrame *frame, int
         reached |= probing;
     }
     if (last.asker != NULL) {
-        const fg_code_notes *notes = notes_of((PyCodeObject *)*fg_field_code(frame));
+        const fg_code_notes *notes = notes_of((PyCodeObject *)fg_slot_object(*fg_field_code(frame)));
         if (notes == NULL || !(notes->passes | (notes->passed_by == last.asker)))
             return offer(thread, frame, throwflag);
     }
@@ -205,6 +207,8 @@ static fg_status probe(int *out)
 
 fg_status fg_eval_arm(void)
 {
+    if (!FG_FACT_FRAMES_ARE_OFFERED)
+        return FG_ERR_UNSUPPORTED;
     fg_status st;
     int is_reached = 0;
     if (users == NULL || notes_index < 0)

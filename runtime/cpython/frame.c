@@ -114,6 +114,16 @@ PyObject *fg_interpreter_modules(void)
 #endif
 }
 
+PyObject **fg_frame_slots(fg_frame *frame)
+{
+#if PY_VERSION_HEX < 0x030e0000
+    return real(frame)->localsplus;
+#else
+    (void)frame;
+    return NULL;
+#endif
+}
+
 PyObject *fg_frame_slot(fg_frame *frame, Py_ssize_t index)
 {
     return fg_slot_object(real(frame)->localsplus[index]);

@@ -40,6 +40,8 @@ typedef struct fg_hidden_frame {
 } fg_hidden_frame;
 void fg_frame_hide(fg_hidden_frame *hidden, fg_frame *frame);
 void fg_frame_show(const fg_hidden_frame *hidden);
+/* All of its slots at once, where frames may be taken over (FG_FACT_FRAMES_ARE_OFFERED); else NULL. */
+PyObject **fg_frame_slots(fg_frame *frame);
 /* The arguments of a call that the frame which runs makes: where they are on its stack, which will drop what is there then. callee has been called with these
  * n. NULL: they are elsewhere. */
 typedef struct fg_frame_args fg_frame_args;
@@ -147,7 +149,7 @@ static inline void fg_thread_levels_add(int n)
  * is nearly as deep as it may be. */
 static inline void fg_thread_depth_add(int n)
 {
-    PyThreadState *const thread = _PyThreadState_UncheckedGet();
+    PyThreadState *const thread = fg_thread_state();
 #if PY_VERSION_HEX >= 0x030c0000
     thread->py_recursion_remaining += n;
 #else
