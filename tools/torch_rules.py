@@ -70,6 +70,12 @@ nonzero masked_select unique unique_consecutive unique_dim bincount repeat_inter
 histogramdd segment_reduce index
 """.split())
 
+# The argument of such an operation that says the shape of the result where it is a number.
+COUNTS = {"one_hot": "num_classes", "repeat_interleave": "repeats"}
+
+# A compiler that decomposes it drops the check of the data.
+NEEDS_DATA = {"one_hot"}
+
 # Uses the random generator although nothing is tagged.
 STATE = set("""
 lstm gru rnn_tanh rnn_relu scaled_dot_product_attention dropout alpha_dropout feature_dropout feature_alpha_dropout dropout_ alpha_dropout_

@@ -142,6 +142,9 @@ def build_signature(base: str, overloads: list[Overload], is_method: bool, has_o
             keywords[numpy_name] = ":"
     if has_out:
         keywords["out"] = ">"
+    for slot in positions:
+        if base in rules.COUNTS and slot["name"].rstrip("_") == rules.COUNTS[base]:
+            slot["mark"] = "#"
     words = [slot["name"] + slot["mark"] for slot in positions]
     if rest:
         words.append("*rest:")
@@ -206,7 +209,9 @@ def build_row(name: str, overloads: list[Overload], is_method: bool) -> tuple[st
         flags |= {"V", "R"}
     careful = all("pointwise" in o.tags for o in plain) or base in rules.RAISES_METADATA or (is_view and "D" not in flags) or not has_tensor
     raises = "META_RAISES" if careful and base not in rules.RAISES_DATA and name not in rules.RAISES_DATA else "DATA_RAISES"
-    order = ["D", "W", "O", "V", "R", "S", "STATE", "CREATES", "CHANGES_META"]
+    if base in rules.NEEDS_DATA:
+        flags.add("NEEDS_DATA")
+    order = ["D", "W", "O", "V", "R", "S", "STATE", "CREATES", "CHANGES_META", "NEEDS_DATA"]
     return result, raises, " | ".join(f for f in order if f in flags) or "0", signature
 
 

@@ -17,6 +17,7 @@
  */
 #include "tracer/ops_registry.h"
 #include "runtime/base/alloc.h"
+#include <stdbool.h>
 #include <string.h>
 
 typedef struct op_slot {
@@ -267,6 +268,31 @@ static fg_status row_check(PyObject *callable, PyTypeObject *type, PyObject *nam
     return flags >= FG_OPF_ORDER * 2 ? FG_ERR_INVALID : FG_OK;
 }
 
+static bool has_count(const fg_op_signature *signature)
+{
+    for (uint16_t i = 0; signature != NULL && i < signature->n_params; i++)
+        if (signature->params[i].role == FG_ROLE_COUNT)
+            return true;
+    return false;
+}
+
+/* The row of calls whose shape a count says. */
+static fg_status row_add_counted(fg_op_row *of)
+{
+    if (!(of->flags & FG_OPF_DATA_OUTPUT) || !has_count(of->signature))
+        return FG_OK;
+    fg_op_row *row = row_new();
+    if (row == NULL)
+        return FG_ERR_NOMEM;
+    *row = *of;
+    Py_XINCREF(row->callable);
+    Py_INCREF(row->name);
+    row->flags &= ~(uint32_t)FG_OPF_DATA_OUTPUT;
+    g_rows->used++;
+    of->counted = row;
+    return FG_OK;
+}
+
 static fg_status row_add(PyObject *callable, PyTypeObject *type, PyObject *key, PyObject *name, uint32_t flags, int raises, int result,
                          int is_attribute, const fg_op_signature *signature)
 {
@@ -277,8 +303,9 @@ static fg_status row_add(PyObject *callable, PyTypeObject *type, PyObject *key, 
     fg_op_row *row = row_new();
     if (row == NULL)
         return FG_ERR_NOMEM;
-    *row = (fg_op_row){Py_XNewRef(callable), Py_NewRef(name), flags, (uint8_t)raises, (uint8_t)result, is_attribute != 0, signature};
+    *row = (fg_op_row){Py_XNewRef(callable), Py_NewRef(name), flags, (uint8_t)raises, (uint8_t)result, is_attribute != 0, signature, NULL};
     g_rows->used++;
+    FG_TRY(row_add_counted(row));
     map_set(map, callable != NULL ? callable : (PyObject *)type, key, row);
     return FG_OK;
 fail:
@@ -338,7 +365,7 @@ fg_status fg_op_register_bound(PyTypeObject *type, PyObject *prefix, PyObject *n
             Py_DECREF(dotted);
             return row == NULL ? FG_ERR_NOMEM : FG_ERR_LIMIT;
         }
-        *row = (fg_op_row){NULL, dotted, flags, (uint8_t)raises, (uint8_t)result, 0, signature};
+        *row = (fg_op_row){NULL, dotted, flags, (uint8_t)raises, (uint8_t)result, 0, signature, NULL};
         g_rows->used++;
         g_bound[g_n_bound].type = (PyTypeObject *)Py_NewRef((PyObject *)type);
         g_bound[g_n_bound].name = Py_NewRef(name);

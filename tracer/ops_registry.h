@@ -52,7 +52,8 @@ typedef enum fg_op_role {
     FG_ROLE_INPLACE,  /* `a?`      a constant; if true the first argument is written and returned */
     FG_ROLE_FIXED,    /* `a=value` absent or exactly this constant (None, True, False); do not capture the call with anything else */
     FG_ROLE_TEXT,     /* `a'`      a constant str (or None); do not capture the call with anything else (a callable, say) */
-    FG_ROLE_REQUIRED  /* `a+`      an operand that must be given and not be None: without it the call is another operation */
+    FG_ROLE_REQUIRED, /* `a+`      an operand that must be given and not be None: without it the call is another operation */
+    FG_ROLE_COUNT     /* `a#`      an operand; a plain int greater than 0 says what data says else, see fg_op_row.counted */
 } fg_op_role;
 
 typedef struct fg_op_param {
@@ -77,6 +78,7 @@ typedef struct fg_op_row {
     uint8_t result; /* fg_op_result */
     uint8_t is_attribute;
     const fg_op_signature *signature; /* shared by many rows; NULL (rows of users): every argument is an operand */
+    const struct fg_op_row *counted;  /* the same without FG_OPF_DATA_OUTPUT, for calls that give a count; NULL: there are no such */
 } fg_op_row;
 
 /* NULL: not an operation. Never raises. The first question about an unknown callable or member after a library was imported registers that

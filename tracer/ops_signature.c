@@ -18,6 +18,7 @@ static int role_from_mark(char mark)
     case '?': return FG_ROLE_INPLACE;
     case '\'': return FG_ROLE_TEXT;
     case '+': return FG_ROLE_REQUIRED;
+    case '#': return FG_ROLE_COUNT;
     }
     return FG_ROLE_OPERAND;
 }

@@ -212,13 +212,20 @@ fg_flow fg_ambient_end(fg_trace *t, fg_value *exit, fg_value **out)
     return (*out = fg_value_const(t, Py_None)) ? FG_FLOW_OK : FG_FLOW_ERROR;
 }
 
+static bool is_cut(const fg_step *step)
+{
+    const fg_op_row *row = step->row;
+    return (step->flags & FG_SF_AMBIENT) || (!(step->flags & FG_SF_GRAPH) && row != NULL && (row->flags & FG_OPF_NEEDS_DATA));
+}
+
 fg_flow fg_ambient_examples(fg_trace *t)
 {
     fg_value **of = t->n_results > 0 ? fg_arena_alloc(&t->arena, (size_t)t->ir.n_regs * sizeof *of) : NULL;
-    bool has_states = false;
+    bool has_cuts = false;
+    int32_t cut = -1; /* the last step before this one at which a graph ends */
     for (int32_t i = 0; i < t->ir.n_steps; i++)
-        has_states = has_states || (t->ir.steps[i].flags & FG_SF_AMBIENT);
-    if (!has_states || t->n_results == 0)
+        has_cuts = has_cuts || is_cut(&t->ir.steps[i]);
+    if (!has_cuts || t->n_results == 0)
         return FG_FLOW_OK;
     if (of == NULL)
         return fg_nomem();
@@ -226,11 +233,12 @@ fg_flow fg_ambient_examples(fg_trace *t)
         of[t->results[i]->reg] = t->results[i];
     for (int32_t i = 0; i < t->ir.n_steps; i++) {
         const fg_step step = t->ir.steps[i];
+        cut = is_cut(&step) ? i : cut;
         for (int32_t k = 0; (step.flags & FG_SF_GRAPH) && k < step.n_args; k++) {
             const fg_ir_reg r = t->ir.regs[step.args[k]];
             fg_value *v = r.kind == FG_REG_STEP ? of[step.args[k]] : NULL;
             PyObject *standin;
-            if (v == NULL || t->ir.steps[r.index].ambient == step.ambient || !fg_is_foreseeable(v))
+            if (v == NULL || r.index > cut || !fg_is_foreseeable(v))
                 continue;
             fg_trace_mark mark = fg_trace_mark_get(t);
             fg_flow flow = fg_tensor_standin(t, v, &standin);

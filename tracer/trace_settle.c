@@ -78,6 +78,16 @@ static bool is_random_of_torch(const fg_op_row *row)
     return (strncmp(name, "torch.", 6) == 0 || strncmp(name, "Tensor.", 7) == 0);
 }
 
+/* The data of stand-ins made a failure of an operation that data may make fail. Fakes have none; the exception is gone then. */
+static bool is_misled(const fg_op_row *row, fg_status st)
+{
+    if (st != FG_ERR_PYTHON || row == NULL || row->raises != FG_RAISES_DATA || !is_random_of_torch(row) ||
+        !PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_MemoryError))
+        return false;
+    PyErr_Clear();
+    return true;
+}
+
 static fg_flow infer_step(fg_trace *t, fg_value *v, const fg_step *step, PyObject **out)
 {
     const fg_op_row *row = step->row;
@@ -116,6 +126,8 @@ static fg_flow infer_step(fg_trace *t, fg_value *v, const fg_step *step, PyObjec
     case FG_STEP_CALL_METHOD:
         st = is_random ? fg_standin_random(NULL, step->name, args, (size_t)v->n - nkw, step->kwnames, &result, &unsupported)
                        : fg_standin_method(step->name, args, (size_t)v->n - nkw, step->kwnames, &result, &unsupported);
+        if (!is_random && is_misled(row, st))
+            st = fg_standin_random(NULL, step->name, args, (size_t)v->n - nkw, step->kwnames, &result, &unsupported);
         break;
     case FG_STEP_UNPACK: result = PySequence_GetItem(args[0], (Py_ssize_t)v->cap); break;
     default: fg_ambient_leave(entered); return fg_break(t, FG_BREAK_INFERENCE, "step");
@@ -123,6 +135,8 @@ static fg_flow infer_step(fg_trace *t, fg_value *v, const fg_step *step, PyObjec
     if (callable != NULL) {
         st = is_random ? fg_standin_random(callable, NULL, args, (size_t)v->n - nkw, step->kwnames, &result, &unsupported)
                        : fg_standin_call(callable, args, (size_t)v->n - nkw, step->kwnames, &result, &unsupported);
+        if (!is_random && is_misled(row, st))
+            st = fg_standin_random(callable, NULL, args, (size_t)v->n - nkw, step->kwnames, &result, &unsupported);
         Py_DECREF(callable);
     }
     fg_ambient_leave(entered);

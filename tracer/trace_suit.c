@@ -47,6 +47,13 @@ static int library_so_far(const fg_trace *t)
     return -1;
 }
 
+/* What looks at data is called as it is, after one graph and before the next. Not what may give a view: graphs know which of their inputs share memory, and
+ * what is between them would be none of theirs. */
+bool fg_stands_between_graphs(const fg_op_row *row, fg_value **operands, int32_t n)
+{
+    return row != NULL && (row->flags & (FG_OPF_NEEDS_DATA | FG_OPF_VIEW)) == FG_OPF_NEEDS_DATA && has_library(operands, n, FG_LIB_TORCH);
+}
+
 /* A compiler of torch graphs knows torch's values only: it would take an array or a NumPy scalar, and every Python scalar, for a constant, and cannot
  * have a result whose shape depends on data. */
 fg_flow fg_suit_compiler(fg_trace *t, int lib, const fg_op_row *row, fg_value **operands, int32_t n)
@@ -58,7 +65,8 @@ fg_flow fg_suit_compiler(fg_trace *t, int lib, const fg_op_row *row, fg_value **
         return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "a NumPy value in a torch graph for a backend");
     if (lib == FG_LIB_TORCH && row != NULL && (row->flags & FG_OPF_DATA_OUTPUT))
         return fg_break(t, FG_BREAK_DATA_DEPENDENT_SHAPE, "the result of %U", row->name);
-    if (row != NULL && (row->flags & FG_OPF_NEEDS_DATA) && has_library(operands, n, FG_LIB_TORCH))
+    if (row != NULL && (row->flags & FG_OPF_NEEDS_DATA) && has_library(operands, n, FG_LIB_TORCH) &&
+        !fg_stands_between_graphs(row, operands, n))
         return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U, which looks at data, in a graph for a backend", row->name);
     for (int32_t i = 0; i < n && (lib == FG_LIB_TORCH || t->uses_torch); i++)
         FG_DO(fg_bake_scalars(t, operands[i], 0));

@@ -92,8 +92,11 @@ static fg_flow emit_op(fg_trace *t, fg_step_op op, int lib, int arg, PyObject *n
     fg_reg *regs = fg_arena_alloc(&t->arena, (size_t)(n ? n : 1) * sizeof *regs);
     if (regs == NULL)
         return fg_nomem();
-    if (t->opaque)
+    if (t->opaque) {
         FG_DO(fg_suit_compiler(t, lib, row, operands, n));
+        if (fg_stands_between_graphs(row, operands, n))
+            flags &= ~FG_SF_GRAPH;
+    }
     for (int32_t i = 0; i < n; i++) {
         fg_value *v = operands[i];
         if (v->kind == FG_V_CONST && v->node != FG_NODE_NONE && fg_is_scalar_type(v->type)) { /* known by value: no input is needed */
@@ -382,11 +385,12 @@ static fg_flow check_row(fg_trace *t, const fg_op_row *row)
     return FG_FLOW_OK;
 }
 
-/* What an operation writes: its first argument, out=, or an argument that it fills. At most one is given back as the result. */
+/* What the arguments of a call say. What an operation writes: its first argument, out=, or an argument that it fills. At most one is given back as the result. */
 typedef struct fg_writes {
     fg_value *values[4];
     int32_t n;
     fg_value *given_back;
+    bool is_counted; /* an argument says what the shape of the result is */
 } fg_writes;
 
 static fg_flow add_write(fg_trace *t, const fg_op_row *row, fg_writes *w, fg_value *v, bool gives_back)
@@ -422,6 +426,10 @@ static fg_flow check_role(fg_trace *t, const fg_op_row *row, fg_value **args, in
             return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U with None", row->name);
         /* fall through */
     case FG_ROLE_OPERAND: return row->flags & FG_OPF_SCALARS ? FG_FLOW_OK : fg_bake_scalars(t, v, 0);
+    case FG_ROLE_COUNT:
+        FG_DO(fg_bake_scalars(t, v, 0));
+        w->is_counted |= v->kind == FG_V_CONST && PyLong_CheckExact(v->real) && PyLong_AsLongLongAndOverflow(v->real, &(int){0}) > 0;
+        return FG_FLOW_OK;
     case FG_ROLE_CONSTANT:
         if (contains_tensor(v, 0))
             return fg_break(t, FG_BREAK_DATA_DEPENDENT_SHAPE, "%U with an array where a plain value decides the shape", row->name);
@@ -470,6 +478,11 @@ static fg_flow check_arguments(fg_trace *t, const fg_op_row *row, fg_value **arg
         FG_DO(add_write(t, row, w, args[0], row->result == FG_RESULT_SELF));
     }
     return FG_FLOW_OK;
+}
+
+static const fg_op_row *row_of(const fg_op_row *row, const fg_writes *w)
+{
+    return w->is_counted && row->counted != NULL ? row->counted : row;
 }
 
 /* Each element of a tuple of tensors, or of an array by its first axis. */
@@ -589,6 +602,7 @@ fg_flow fg_tensor_call(fg_trace *t, const fg_op_row *row, PyObject *callable, fg
         return meta_result(t, result, out);
     }
     FG_DO(check_arguments(t, row, args, n, kwnames, &writes));
+    row = row_of(row, &writes);
     fg_value *head = fg_value_const(t, callable);
     fg_value **all = fg_arena_alloc(&t->arena, (size_t)(n + 1) * sizeof *all);
     fg_reg reg;
@@ -628,6 +642,7 @@ fg_flow fg_tensor_method(fg_trace *t, fg_value *self, PyObject *name, fg_value *
         return meta_result(t, PyObject_VectorcallMethod(name, stack, (size_t)(n + 1 - nkw), kwnames), out);
     }
     FG_DO(check_arguments(t, row, all, n + 1, kwnames, &writes));
+    row = row_of(row, &writes);
     FG_DO(emit_op(t, FG_STEP_CALL_METHOD, lib, 0, name, kwnames, all, n + 1, FG_SF_GRAPH, row, &reg));
     return finish_op(t, row, reg, lib, all, n + 1, &writes, out);
 }

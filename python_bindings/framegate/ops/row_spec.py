@@ -6,7 +6,8 @@ A table is a tuple of *groups*::
 
 ``result``, ``raises`` and ``flags`` are the constants below; ``names`` is a text of names separated by spaces, looked up on the table's owner (a
 module or a type); names that this version of the library lacks are skipped. The marks of ``signature`` are explained in ``tracer/ops_registry.h``:
-``a`` operand, ``a:`` constant, ``a>`` out, ``a!`` written, ``a?`` in-place switch, ``a=False`` fixed, ``a'`` text, ``a+`` required operand.
+``a`` operand, ``a:`` constant, ``a>`` out, ``a!`` written, ``a?`` in-place switch, ``a=False`` fixed, ``a'`` text, ``a+`` required operand, ``a#`` count that says the
+shape of the result.
 """
 
 from __future__ import annotations
