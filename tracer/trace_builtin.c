@@ -410,10 +410,36 @@ static fg_flow b_zip(fg_trace *t, const fg_bargs *a, fg_value **out)
     return FG_FLOW_OK;
 }
 
+/* By its own __reversed__, or by length and index from the end: each element is asked for when it is its turn. */
+static fg_flow reversed_object(fg_trace *t, const fg_bargs *a, fg_value **out)
+{
+    fg_value *v = a->v[0], *type, *getitem;
+    int64_t n;
+    bool found;
+    if (fg_is_old_set(v) || v->type == &PyODict_Type)
+        return unsupported(t, a);
+    FG_DO(fg_call_special(t, v, fg_names.s_reversed, NULL, 0, out, &found));
+    if (found)
+        return FG_FLOW_OK;
+    FG_DO(fg_object_type(t, v, &type));
+    FG_DO(fg_type_lookup(t, type, v->type, fg_names.s_getitem, &getitem));
+    if (getitem == NULL)
+        return unsupported(t, a);
+    FG_DO(fg_len(t, v, &n));
+    if (n > INT32_MAX)
+        return unsupported(t, a);
+    FG_DO(new_iter(t, FG_ITER_REVERSED, &PyReversed_Type, out));
+    (*out)->a = v;
+    (*out)->index = n - 1;
+    return FG_FLOW_OK;
+}
+
 static fg_flow b_reversed(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
     fg_value *v = a->v[0], **items;
     int32_t n;
+    if (v->kind == FG_V_OBJECT)
+        return reversed_object(t, a, out);
     if (v->kind != FG_V_LIST && v->kind != FG_V_TUPLE &&
         !(v->kind == FG_V_CONST && (PyTuple_CheckExact(v->real) || v->type == &PyRange_Type)))
         return unsupported(t, a);

@@ -412,6 +412,13 @@ fg_flow fg_call(fg_trace *t, fg_value *f, fg_value **args, int32_t n, PyObject *
             has_tensor = fg_has_tensor(t, args[i], 0);
         if (row != NULL && !has_tensor && !fg_is_own_builtin(callable, &handled)) /* len, abs … of what is no array */
             return FG_FLOW_ERROR;
+        if (row != NULL && !has_tensor && fg_py_is_index(callable) && n == 1 && kwnames == NULL) {
+            FG_DO(fg_look(t, &args[0]));
+            if (args[0]->type == &PyLong_Type) { /* an int is its own */
+                *out = args[0];
+                return FG_FLOW_OK;
+            }
+        }
         if (row != NULL && !handled)
             return fg_tensor_call(t, row, callable, args, n, kwnames, out);
         handled = false;

@@ -180,12 +180,33 @@ static fg_flow next_row(fg_trace *t, fg_value *it, fg_value **out)
     return fg_tensor_subscr(t, it->a, key, out);
 }
 
+/* An IndexError or StopIteration of __getitem__ would be the end, so nothing in there may raise at run time. */
+static fg_flow next_reversed(fg_trace *t, fg_value *it, fg_value **out)
+{
+    bool found;
+    int32_t before = t->ir.n_steps;
+    *out = NULL;
+    if (it->index < 0)
+        return FG_FLOW_OK;
+    PyObject *index = fg_own(t, PyLong_FromLongLong(it->index));
+    fg_value *key = index ? fg_value_const(t, index) : NULL;
+    if (key == NULL)
+        return FG_FLOW_ERROR;
+    FG_SET(t, it->index, it->index - 1);
+    fg_flow flow = fg_call_special(t, it->a, fg_names.s_getitem, &key, 1, out, &found);
+    if (flow == FG_FLOW_RAISE || (flow == FG_FLOW_OK && (!found || t->ir.n_steps != before)))
+        return fg_break(t, FG_BREAK_ITERATOR, "reversed() of a %s whose __getitem__ may raise", it->a->type->tp_name);
+    return flow;
+}
+
 static fg_flow advance(fg_trace *t, fg_value *it, fg_value **out)
 {
     fg_value *a = it->a;
     switch ((fg_iter_kind)it->iter_kind) {
     case FG_ITER_SEQ: *out = it->index < a->n ? a->items[it->index] : NULL; break;
     case FG_ITER_REVERSED:
+        if (a->kind == FG_V_OBJECT)
+            return next_reversed(t, it, out);
         *out = it->index >= 0 && it->index < a->n ? a->items[it->index] : NULL;
         FG_SET(t, it->index, it->index - 1);
         return FG_FLOW_OK;
@@ -354,7 +375,10 @@ fg_flow fg_iter_materialise(fg_trace *t, fg_value *it, fg_reg *reg)
     case FG_ITER_SEQ:
     case FG_ITER_RANGE:
     case FG_ITER_ROWS:
-    case FG_ITER_REVERSED: return sequence_iterator(t, it, iter, reg);
+    case FG_ITER_REVERSED:
+        if (it->a->kind == FG_V_OBJECT) /* making one asks for the length again */
+            return fg_break(t, FG_BREAK_ITERATOR, "reversed() of a %s that lives on", it->a->type->tp_name);
+        return sequence_iterator(t, it, iter, reg);
     case FG_ITER_ITEMS: {
         fg_reg view, unused;
         if (it->is_complete)

@@ -241,6 +241,12 @@ int fg_py_pure_module(PyObject *callable)
     return strcmp(name, "_operator") == 0 ? 2 : 0;
 }
 
+bool fg_py_is_index(PyObject *callable)
+{
+    return PyCFunction_CheckExact(callable) && fg_py_pure_module(callable) == 2 &&
+           strcmp(((PyCFunctionObject *)callable)->m_ml->ml_name, "index") == 0;
+}
+
 bool fg_py_is_plain_exception(PyTypeObject *type)
 {
     /* made by C alone: a Python __init__ or __new__ anywhere in its bases fills these with slot functions of heap types */

@@ -39,6 +39,7 @@ bool fg_py_is_torch_size(PyTypeObject *type);
 bool fg_py_is_fake(PyObject *object);
 FG_NEW PyObject *fg_py_callable_name(PyObject *callable);
 bool fg_py_has_side_effects(PyObject *callable); /* print and its like: for the wording of a break */
+bool fg_py_is_index(PyObject *callable);         /* operator.index */
 int fg_py_pure_module(PyObject *callable);       /* 1: a function of math, 2: of operator, 0 */
 bool fg_py_is_plain_exception(PyTypeObject *type);
 bool fg_py_is_simple_exception(PyTypeObject *type, PyObject *kwnames);
