@@ -3,7 +3,8 @@
 
 static const char *const RAISES_NAMES[] = {"never", "metadata", "data"};
 static const char *const RESULT_NAMES[] = {"tensor", "tensors", "scalar", "meta", "none", "self", "other"};
-static const char *const ROLE_NAMES[] = {"unknown", "operand", "constant", "out", "written", "inplace", "fixed", "text", "required", "count"};
+static const char *const ROLE_NAMES[] = {"unknown", "operand", "constant", "out",      "written",
+                                         "inplace", "fixed",   "text",     "required", "count"};
 
 static const struct {
     const char *name;

@@ -6,6 +6,7 @@ Each case is a process of its own.
 from __future__ import annotations
 
 import threading
+
 import pytest
 from test_hostile import run_child
 
