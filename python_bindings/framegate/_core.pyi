@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import CodeType
-from typing import Any, Self, final
+from typing import Any, Self, final, type_check_only
 
 from typing_extensions import disjoint_base
 
@@ -121,6 +121,7 @@ def reset_gate(gate: Gate, /) -> None: ...
 def call_plain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any: ...
 def stats() -> dict[str, Any]: ...
 
+@type_check_only
 class Intercept:
     def enter(self) -> None: ...
     def leave(self) -> None: ...

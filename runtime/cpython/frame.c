@@ -142,7 +142,7 @@ void fg_frame_values(fg_frame *frame, Py_ssize_t first, Py_ssize_t n, PyObject *
 
 void fg_frame_slot_set(fg_frame *frame, Py_ssize_t index, PyObject *value)
 {
-    const fg_slot old = real(frame)->localsplus[index];
+    fg_slot old = real(frame)->localsplus[index];
     real(frame)->localsplus[index] = fg_slot_own(value);
     fg_slot_drop(old);
 }
