@@ -596,19 +596,6 @@ fg_flow fg_iterate(fg_trace *t, fg_value *o, fg_value ***items, int32_t *n)
     return FG_FLOW_OK;
 }
 
-fg_flow fg_iter_over(fg_trace *t, fg_value *o, fg_value **it)
-{
-    fg_value **rows;
-    int32_t n;
-    FG_DO(fg_look(t, &o));
-    if (o->kind == FG_V_TENSOR) {
-        FG_DO(fg_tensor_rows(t, o, &rows, &n));
-        if ((o = fg_value_seq(t, FG_V_TUPLE, rows, n)) == NULL)
-            return FG_FLOW_ERROR;
-    }
-    return fg_iter_new(t, o, it);
-}
-
 fg_flow fg_unpack(fg_trace *t, fg_value *o, int32_t n, fg_value **out)
 {
     fg_value *it, *more;

@@ -414,3 +414,16 @@ fg_flow fg_iter_materialise(fg_trace *t, fg_value *it, fg_reg *reg)
     default: return fg_break(t, FG_BREAK_ITERATOR, "iterator");
     }
 }
+
+fg_flow fg_iter_over(fg_trace *t, fg_value *o, fg_value **it)
+{
+    fg_value **rows;
+    int32_t n;
+    FG_DO(fg_look(t, &o));
+    if (o->kind == FG_V_TENSOR) {
+        FG_DO(fg_tensor_rows(t, o, &rows, &n));
+        if ((o = fg_value_seq(t, FG_V_TUPLE, rows, n)) == NULL)
+            return FG_FLOW_ERROR;
+    }
+    return fg_iter_new(t, o, it);
+}

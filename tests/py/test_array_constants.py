@@ -73,6 +73,16 @@ def arrays(dtype):
     yield np.array([[1, 0, 2]]).astype(dtype).T
 
 
+def same_for_all_dtypes(fn, *what):
+    for dtype in DTYPES:
+        compiled = framegate.compile(fn)
+        for x in arrays(dtype):
+            want = outcome(fn, x.copy())
+            for _ in range(2):
+                assert outcome(compiled, x.copy()) == want, (dtype, x.shape, *what)
+        framegate.reset()
+
+
 def n_array_constants(compiled):
     """How many arrays the one entry of a function owns."""
     (entry,) = framegate.cache_entries(compiled)
@@ -84,13 +94,7 @@ def test_operators(op):
     for number, left in itertools.product(NUMBERS, (False, True)):
         text = repr(number).replace("inf", "1e999").replace("nan", "(1e999 - 1e999)")
         fn = made(f"def f(x):\n    return {f'({text}) {op} x' if left else f'x {op} ({text})'}\n")
-        for dtype in DTYPES:
-            compiled = framegate.compile(fn)
-            for x in arrays(dtype):
-                want = outcome(fn, x.copy())
-                for _ in range(2):
-                    assert outcome(compiled, x.copy()) == want, (dtype, x.shape, number, left)
-            framegate.reset()
+        same_for_all_dtypes(fn, number, left)
 
 
 @pytest.mark.parametrize("op", [o + "=" for o in OPERATORS[:12]])
@@ -98,13 +102,7 @@ def test_in_place(op):
     for number, left in itertools.product(NUMBERS, (False, True)):
         text = repr(number).replace("inf", "1e999").replace("nan", "(1e999 - 1e999)")
         fn = made(f"def f(x):\n    y = {text if left else 'x'}\n    y {op} {'x' if left else f'({text})'}\n    return y\n")
-        for dtype in DTYPES:
-            compiled = framegate.compile(fn)
-            for x in arrays(dtype):
-                want = outcome(fn, x.copy())
-                for _ in range(2):
-                    assert outcome(compiled, x.copy()) == want, (dtype, x.shape, number, left)
-            framegate.reset()
+        same_for_all_dtypes(fn, number, left)
 
 
 @pytest.mark.parametrize(
@@ -140,13 +138,7 @@ def test_ufuncs(name):
     ):
         text = repr(number).replace("inf", "1e999")
         fn = made(f"def f(x):\n    return np.{name}({f'{text}, x' if left else f'x, {text}'})\n")
-        for dtype in DTYPES:
-            compiled = framegate.compile(fn)
-            for x in arrays(dtype):
-                want = outcome(fn, x.copy())
-                for _ in range(2):
-                    assert outcome(compiled, x.copy()) == want, (dtype, x.shape, number, left)
-            framegate.reset()
+        same_for_all_dtypes(fn, number, left)
 
 
 def chain(x, y):
