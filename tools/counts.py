@@ -27,7 +27,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 BASELINES = ROOT / "bench/counts"
 RISE = 0.03
-TAX = 0.001
+TAX = 0.005  # two names that meet in CPython's cache of methods, as addresses have it: 34 instructions of 23,000; a hook: 30 a call
 MODES = ("without", "imported", "in_use")
 PART = re.compile(r"^desc: Trigger: Client Request: (\S+) (\w+) (\d+)$\n(?:.*\n)*?summary: (\d+)$", re.M)
 

@@ -122,7 +122,7 @@ static void rest_and_bad_signature_texts(void **state)
     assert_int_equal(fg_op_signature_parse(good, &signature), FG_OK);
     assert_int_equal(fg_op_signature_parse(good, &again), FG_OK);
     assert_ptr_equal(signature, again);
-    fg_op_row row = {NULL, NULL, 0, 0, 0, 0, signature};
+    fg_op_row row = {.signature = signature};
     assert_int_equal(fg_op_role_get(&row, 50, NULL), FG_ROLE_CONSTANT);
     static const char *const bad[] = {"a%", "a::", "=True", "a=Maybe", "*", ":"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
