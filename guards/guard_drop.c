@@ -9,6 +9,7 @@
 
 #include "guards/adaptor_numpy.h"
 #include "guards/adaptor_torch.h"
+#include "guards/guard_private.h"
 #include "runtime/cpython/dict.h"
 #include "runtime/cpython/frame.h"
 #include <string.h>
@@ -119,11 +120,11 @@ static int is_torch_callback(PyObject *callback)
            PyUnicode_GET_LENGTH(name) > 6 && PyUnicode_KIND(name) == PyUnicode_1BYTE_KIND && memcmp(PyUnicode_DATA(name), "torch.", 6) == 0;
 }
 
-/* Somebody is called when the object is gone. */
+/* Somebody is called when the object is gone, and not only an entry of ours whose guards compare it. */
 static int is_watched(const PyObject *list)
 {
     for (const PyWeakReference *ref = (const PyWeakReference *)list; ref != NULL; ref = ref->wr_next)
-        if (ref->wr_callback != NULL && !is_torch_callback(ref->wr_callback))
+        if (ref->wr_callback != NULL && !fg_watch_is(ref->wr_callback) && !is_torch_callback(ref->wr_callback))
             return 1;
     return 0;
 }

@@ -62,6 +62,11 @@ static PyObject *watch_get(fg_desc *desc)
     return desc->watch;
 }
 
+int fg_watch_is(const PyObject *callback)
+{
+    return Py_TYPE(callback) == &watch_type;
+}
+
 void fg_watch_forget(fg_desc *desc)
 {
     if (desc->watch != NULL)

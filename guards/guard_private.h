@@ -125,6 +125,8 @@ static inline PyObject *fg_hold_get(const fg_hold *hold)
     return object == Py_None ? NULL : object;
 }
 void fg_watch_forget(fg_desc *desc);
+/* 1 if a weak reference's callback is that of a description, of whichever. */
+int fg_watch_is(const PyObject *callback);
 
 /* 1 for the kinds that are on no source. */
 static inline int fg_guard_is_loose(fg_guard_kind kind)

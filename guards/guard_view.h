@@ -21,7 +21,7 @@ typedef struct fg_view {
     FG_BORROWED PyObject *func;
     FG_BORROWED PyObject *const *lent; /* the arguments as the call gave them, or NULL: slots, or what slots were bound from */
     Py_ssize_t n_lent;
-    uint8_t is_frame; /* lent are the slots of a frame that nobody runs, whose references may be taken */
+    FG_BORROWED void *frame; /* NULL, or an fg_frame that nobody runs: lent are its slots, and their references may be taken */
 } fg_view;
 
 #endif

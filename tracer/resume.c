@@ -183,7 +183,7 @@ static PyObject *segment_invert(PyObject *object)
     fg_frame_values(frame, self->host_slots, self->depth, slots + self->n_slots);
     PyFunctionObject *f = (PyFunctionObject *)func;
     fg_hidden_frame hidden, *const outer = host;
-    fg_view view = {slots, n, f->func_closure, f->func_globals, f->func_builtins, func, NULL, 0, 0};
+    fg_view view = {slots, n, f->func_closure, f->func_globals, f->func_builtins, func, NULL, 0, NULL};
     Py_INCREF(self);
     fg_frame_hide(&hidden, frame);
     host = &hidden;

@@ -21,7 +21,6 @@
 #include "runtime/cpython/eval_hook.h"
 
 #include "runtime/cpython/eval_version.h"
-#include "runtime/cpython/facts.h"
 #include <internal/pycore_ceval.h>
 #include <internal/pycore_interp.h>
 #undef Py_BUILD_CORE
@@ -207,8 +206,6 @@ static fg_status probe(int *out)
 
 fg_status fg_eval_arm(void)
 {
-    if (!FG_FACT_FRAMES_ARE_OFFERED)
-        return FG_ERR_UNSUPPORTED;
     fg_status st;
     int is_reached = 0;
     if (users == NULL || notes_index < 0)

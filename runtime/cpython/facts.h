@@ -6,11 +6,13 @@
 #define FG_CPYTHON_FACTS_H
 
 #include <Python.h>
+#include <limits.h>
 
 enum {
-    FG_FACT_INVERTED_BOOL_WARNS = PY_VERSION_HEX >= 0x030c0000, /* ~True gives a DeprecationWarning */
-    FG_FACT_FRAMES_ARE_OFFERED = PY_VERSION_HEX < 0x030e0000,   /* an interception may take frames over: their slots are objects */
-    FG_FACT_SLOTS_END_BACKWARDS = PY_VERSION_HEX >= 0x030e0000, /* a frame drops its variables from the last one on */
+    FG_FACT_MOST_ARGUMENTS = PY_VERSION_HEX < 0x030e0000 ? INT_MAX : 64, /* of a frame that an interception may take over */
+    FG_FACT_ARGUMENTS_ROOM = PY_VERSION_HEX < 0x030e0000 ? 1 : 64,       /* their slots are objects, or are made such in room */
+    FG_FACT_INVERTED_BOOL_WARNS = PY_VERSION_HEX >= 0x030c0000,          /* ~True gives a DeprecationWarning */
+    FG_FACT_SLOTS_END_BACKWARDS = PY_VERSION_HEX >= 0x030e0000,          /* a frame drops its variables from the last one on */
     FG_FACT_VALUES_MAY_BE_WIDE =
         PY_VERSION_HEX >= 0x030e0000 /* a value on the stack of a frame may take two slots, and does so on all paths that meet there */
 };

@@ -114,14 +114,22 @@ PyObject *fg_interpreter_modules(void)
 #endif
 }
 
-PyObject **fg_frame_slots(fg_frame *frame)
+PyObject *const *fg_frame_arguments(fg_frame *frame, Py_ssize_t n, PyObject **room)
 {
 #if PY_VERSION_HEX < 0x030e0000
+    (void)n;
+    (void)room;
     return real(frame)->localsplus;
 #else
-    (void)frame;
-    return NULL;
+    for (Py_ssize_t i = 0; i < n; i++)
+        room[i] = fg_slot_object(real(frame)->localsplus[i]);
+    return room;
 #endif
+}
+
+void fg_frame_slot_forget(fg_frame *frame, Py_ssize_t index)
+{
+    real(frame)->localsplus[index] = fg_slot_own(NULL);
 }
 
 PyObject *fg_frame_slot(fg_frame *frame, Py_ssize_t index)

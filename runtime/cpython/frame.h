@@ -40,8 +40,11 @@ typedef struct fg_hidden_frame {
 } fg_hidden_frame;
 void fg_frame_hide(fg_hidden_frame *hidden, fg_frame *frame);
 void fg_frame_show(const fg_hidden_frame *hidden);
-/* All of its slots at once, where frames may be taken over (FG_FACT_FRAMES_ARE_OFFERED); else NULL. */
-PyObject **fg_frame_slots(fg_frame *frame);
+/* The first n slots of a frame that has not begun, as objects, borrowed; n is at most FG_FACT_MOST_ARGUMENTS. Where slots are words with tags, the objects are
+ * written into room, which has FG_FACT_ARGUMENTS_ROOM places. */
+PyObject *const *fg_frame_arguments(fg_frame *frame, Py_ssize_t n, PyObject **room);
+/* The slot has no object from now on; what was its reference is the caller's. */
+void fg_frame_slot_forget(fg_frame *frame, Py_ssize_t index);
 /* The arguments of a call that the frame which runs makes: where they are on its stack, which will drop what is there then. callee has been called with these
  * n. NULL: they are elsewhere. */
 typedef struct fg_frame_args fg_frame_args;

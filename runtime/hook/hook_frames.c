@@ -11,6 +11,7 @@
  * not made yet at this point. An entry that goes on in the user's code takes the references out of the frame.
  */
 #include "runtime/base/alloc.h"
+#include "runtime/cpython/facts.h"
 #include "runtime/hook/hook_gate.h"
 #include "runtime/hook/hook_hit.h"
 #include "runtime/hook/hook_intercept.h"
@@ -125,6 +126,11 @@ static void say(PyCodeObject *code, const char *reason)
     fg_intercept_resume();
 }
 
+static int count_arguments(const PyCodeObject *code)
+{
+    return code->co_argcount + code->co_kwonlyargcount + ((code->co_flags & CO_VARARGS) != 0) + ((code->co_flags & CO_VARKEYWORDS) != 0);
+}
+
 static const char *why_never(const PyCodeObject *code, fg_frame_kind kind)
 {
     if (code->co_flags & CO_COROUTINE)
@@ -137,6 +143,8 @@ static const char *why_never(const PyCodeObject *code, fg_frame_kind kind)
         return kind == FG_FRAME_THROWN ? "entered by throw()" : "it had begun before";
     if (!(code->co_flags & CO_OPTIMIZED) || !(code->co_flags & CO_NEWLOCALS))
         return "the code of a module, a class or exec(): its variables are in a dict";
+    if (count_arguments(code) > FG_FACT_MOST_ARGUMENTS)
+        return "more than 64 arguments";
     return NULL;
 }
 
@@ -206,8 +214,7 @@ static void decide(fg_frame_row *row, fg_frame *frame, fg_frame_kind kind)
     } else if (!row->interception->is_cleared && fg_registry_site(code, &row->interception->options, &site) == FG_OK) {
         fg_site_owner_attach(&row->owner, site);
         fg_site_drop(site);
-        row->n_slots =
-            code->co_argcount + code->co_kwonlyargcount + ((code->co_flags & CO_VARARGS) != 0) + ((code->co_flags & CO_VARKEYWORDS) != 0);
+        row->n_slots = count_arguments(code);
         row->drops_args = (uint8_t)fg_handover_drops_args(code);
         offers = 1;
     }
@@ -225,11 +232,6 @@ decided:
 
 /* --- the offer --- */
 
-static int is_heard(const fg_frame_row *row, PyObject *const *slots)
-{
-    return row->drops_args && fg_handover_is_heard(slots, row->n_slots);
-}
-
 /* It will not be compiled, whatever the arguments. */
 static int is_hopeless(const fg_site_owner *owner)
 {
@@ -242,7 +244,9 @@ static int is_hopeless(const fg_site_owner *owner)
 static int dispatch(fg_frame_row *row, fg_frame *frame, PyObject **result)
 {
     PyFunctionObject *func = (PyFunctionObject *)fg_frame_func(frame);
-    PyObject *const *slots = fg_frame_slots(frame);
+    PyObject *room[FG_FACT_ARGUMENTS_ROOM], *const *slots = fg_frame_arguments(frame, row->n_slots, room);
+    if (FG_UNLIKELY(row->drops_args && fg_handover_is_heard(slots, row->n_slots)))
+        return 0;
     const fg_view view = {.slots = slots,
                           .n_slots = row->n_slots,
                           .closure = func->func_closure,
@@ -251,7 +255,7 @@ static int dispatch(fg_frame_row *row, fg_frame *frame, PyObject **result)
                           .func = (PyObject *)func,
                           .lent = slots,
                           .n_lent = row->n_slots,
-                          .is_frame = 1};
+                          .frame = frame};
     fg_hit hit = fg_site_hit(&row->owner, &view, result);
     if (FG_LIKELY(hit == FG_HIT_DONE))
         return 1;
@@ -281,8 +285,6 @@ int fg_frames_offer(const void *asker, fg_frame *frame, fg_frame_kind kind, fg_c
     if (FG_UNLIKELY(!fg_thread_is_ordinary(FG_STACK_RESERVE)) && fg_ask_thread() != FG_CALL_GOES_ON)
         goto done;
     if (fg_code_is_monitored(code))
-        goto done;
-    if (FG_UNLIKELY(is_heard(row, fg_frame_slots(frame))))
         goto done;
     taken = dispatch(row, frame, result);
     FG_COUNT(INTERCEPTED, taken);

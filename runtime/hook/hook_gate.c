@@ -64,7 +64,7 @@ static inline void make_view(fg_view *view, const fg_gate *gate, PyObject *const
     view->func = gate->func;
     view->lent = lent;
     view->n_lent = n_lent;
-    view->is_frame = 0;
+    view->frame = NULL;
 }
 
 static __attribute__((noinline)) PyObject *stack_exhausted(fg_gate *gate)

@@ -197,7 +197,7 @@ static PyObject *no_fit_answer(void)
 
 static inline fg_view view_of(PyObject *const *slots, Py_ssize_t n, PyFunctionObject *func)
 {
-    return (fg_view){slots, n, func->func_closure, func->func_globals, func->func_builtins, (PyObject *)func, NULL, 0, 0};
+    return (fg_view){slots, n, func->func_closure, func->func_globals, func->func_builtins, (PyObject *)func, NULL, 0, NULL};
 }
 
 typedef PyObject *(*view_user)(guards_object *self, const fg_view *view);

@@ -54,8 +54,8 @@ void fg_handover_inputs(PyObject *gate, const fg_view *view, PyObject *const *in
         Py_ssize_t slot = 0;
         if (o == NULL || Py_REFCNT(o) != 1 + is_bound || !is_among(o, inputs, n_inputs))
             continue;
-        if (view->is_frame) {
-            slots[i] = NULL;
+        if (view->frame != NULL) {
+            fg_frame_slot_forget(view->frame, i);
             Py_SET_REFCNT(o, 0);
             continue;
         }

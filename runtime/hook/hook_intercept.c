@@ -5,11 +5,9 @@
  *
  * The evaluator stays armed while an object lives that was ever entered: who enters and leaves often keeps one object, and pays for the slot once.
  */
-#include "runtime/cpython/facts.h"
 #include "runtime/hook/hook_intercept.h"
 
 #include "runtime/base/alloc.h"
-#include "runtime/cpython/facts.h"
 
 #include <string.h>
 
@@ -210,8 +208,7 @@ static PyObject *handle_enter(PyObject *object, PyObject *unused)
     if (st != FG_OK) {
         if (st != FG_ERR_PYTHON)
             PyErr_SetString(PyExc_RuntimeError,
-                            !FG_FACT_FRAMES_ARE_OFFERED ? "framegate.intercept does not work on this version of CPython yet"
-                            : st == FG_ERR_UNSUPPORTED
+                            st == FG_ERR_UNSUPPORTED
                                 ? "framegate.intercept works in the interpreter that imported framegate, not in another one"
                                 : "framegate.intercept: the interpreter has no room left for data beside code objects");
         return NULL;

@@ -353,6 +353,11 @@ def test_watched_values_are_loud_and_absent_ones_are_not():
         assert guard("drops_quietly", lo=0).check((value,)), ref
         watched = weakref.ref(value, print)
         assert not guard("drops_quietly", lo=0).check((value,)), watched
+    for value in (Plain(), {1}, Thin(), int.from_bytes):
+        desc = GuardDesc(slot_names=("x",))
+        desc.guard("is", desc.source("arg", index=0), value)
+        assert any(r.__callback__ for r in weakref.getweakrefs(value)), "compared objects are not kept alive"
+        assert guard("drops_quietly", lo=0).check((value,)), "our own interest in an object's end is nobody's"
     assert guard("attr_drops_quietly", "v").check((Plain(),)) and guard("item_drops_quietly", "v").check(({},))
     assert not guard("item_drops_quietly", "v").check((Plain(),))
 

@@ -1,18 +1,8 @@
-/* Frames that the interpreter's own evaluator did not evaluate: from CPython 3.14 on none is offered to anybody yet (FG_FACT_FRAMES_ARE_OFFERED), so all go on to it. */
+/* A frame that there is no C stack for: from CPython 3.14 on the evaluator measures the stack itself, and knows how to end any frame. */
 #define Py_BUILD_CORE 1
 #include "runtime/cpython/eval_version.h"
 #include <internal/pycore_ceval.h>
 #undef Py_BUILD_CORE
-
-fg_status fg_version_eval_init(void)
-{
-    return FG_OK;
-}
-
-void fg_version_frame_done(PyThreadState *thread, _PyInterpreterFrame *frame)
-{
-    _PyEval_FrameClearAndPop(thread, frame);
-}
 
 PyObject *fg_version_frame_refuse(PyThreadState *thread, _PyInterpreterFrame *frame, int throwflag)
 {
