@@ -1,6 +1,7 @@
 /* Building a description: interned sources and conditions, relations, outputs, and the undo of all of them. */
 #include "guards/guard_private.h"
 #include "runtime/base/hash.h"
+#include "runtime/cpython/function.h"
 #include "runtime/cpython/iterators.h"
 #include <string.h>
 
@@ -216,6 +217,8 @@ fg_status fg_desc_source_any(fg_desc *desc, fg_accessor acc, fg_node parent, PyO
             return FG_ERR_INVALID;
     }
 
+    if (acc == FG_ACC_FUNC_CODE && fg_function_init() < 0)
+        return FG_ERR_PYTHON;
     uint64_t chain = fg_hash_mix((uint64_t)acc << 32 | (uint32_t)parent, (uint64_t)index);
     if (key != NULL) {
         chain = fg_hash_mix(chain, acc == FG_ACC_CONST ? (uint64_t)(uintptr_t)key : fg_const_hash(key));

@@ -56,6 +56,16 @@ static fg_proof prove_field(recorder *r, const void *at)
     return FG_PROOF_OBJECT;
 }
 
+static fg_proof prove_code(recorder *r, PyObject *function)
+{
+    if (!PyFunction_Check(function))
+        return FG_PROOF_NONE;
+    const void *way = fg_function_way((PyFunctionObject *)function);
+    if (way != NULL)
+        fg_words_add(&r->words, way);
+    return prove_field(r, &((PyFunctionObject *)function)->func_code);
+}
+
 /* What decides a read from this parent, whose type is proven. */
 static fg_proof prove_read(recorder *r, fg_accessor acc, PyObject *parent, const fg_leaf *leaf)
 {
@@ -77,7 +87,6 @@ static fg_proof prove_read(recorder *r, fg_accessor acc, PyObject *parent, const
     case FG_ACC_MODULE_DICT: return PyModule_Check(parent) ? fg_words_module_dict(words, parent) : FG_PROOF_NONE;
 #define FIELD(ACC, CHECK, TYPE, NAME) \
     case FG_ACC_##ACC: return CHECK(parent) ? prove_field(r, &((TYPE *)parent)->NAME) : FG_PROOF_NONE;
-        FIELD(FUNC_CODE, PyFunction_Check, PyFunctionObject, func_code)
         FIELD(FUNC_DEFAULTS, PyFunction_Check, PyFunctionObject, func_defaults)
         FIELD(FUNC_KWDEFAULTS, PyFunction_Check, PyFunctionObject, func_kwdefaults)
         FIELD(FUNC_CLOSURE, PyFunction_Check, PyFunctionObject, func_closure)
@@ -90,6 +99,7 @@ static fg_proof prove_read(recorder *r, fg_accessor acc, PyObject *parent, const
         FIELD(BUILTIN_SELF, PyCFunction_Check, PyCFunctionObject, m_self)
         FIELD(BASES, PyType_Check, PyTypeObject, tp_bases)
 #undef FIELD
+    case FG_ACC_FUNC_CODE: return prove_code(r, parent);
     case FG_ACC_FUNC_PART: return PyFunction_Check(parent) ? prove_field(r, fg_func_part(parent, leaf->lo)) : FG_PROOF_NONE;
     case FG_ACC_CODE_PART: return PyCode_Check(parent) ? prove_field(r, fg_code_part(parent, leaf->lo)) : FG_PROOF_NONE;
     default: /* roots are not in stretches, the rest is rare */ return FG_PROOF_NONE;

@@ -10,6 +10,7 @@
 #define FG_GUARD_READ_H
 
 #include "guards/guard_desc.h"
+#include "runtime/cpython/function.h"
 #include "runtime/cpython/iterators.h"
 
 #define FG_READ(NAME) \
@@ -136,7 +137,14 @@ FG_READ(MODULE_DICT)
         FG_UNUSED_READ;                                                                                                    \
         return PyFunction_Check(parent) ? fg_read_pointer(((PyFunctionObject *)parent)->FIELD, value) : FG_FIND_UNDECIDED; \
     }
-FG_READ_FUNC_FIELD(FUNC_CODE, func_code)
+FG_READ(FUNC_CODE)
+{
+    FG_UNUSED_READ;
+    if (!PyFunction_Check(parent) || !fg_function_runs_its_code((PyFunctionObject *)parent))
+        return FG_FIND_UNDECIDED;
+    return fg_read_pointer(((PyFunctionObject *)parent)->func_code, value);
+}
+
 FG_READ_FUNC_FIELD(FUNC_DEFAULTS, func_defaults)
 FG_READ_FUNC_FIELD(FUNC_KWDEFAULTS, func_kwdefaults)
 FG_READ_FUNC_FIELD(FUNC_CLOSURE, func_closure)

@@ -5,6 +5,7 @@
  */
 #include "runtime/cpython/facts.h"
 #include "runtime/cpython/dict.h"
+#include "runtime/cpython/function.h"
 #include "tracer/trace_python.h"
 
 #include <string.h>
@@ -56,6 +57,8 @@ static fg_flow existing_function(fg_trace *t, fg_value *f, PyObject *name, fg_va
     switch (part_of(name, fields, 6)) {
     case 0: {
         fg_node code;
+        if (!fg_function_runs_its_code(real))
+            break;
         FG_DO(fg_source(t, FG_ACC_FUNC_CODE, node, NULL, 0, &code));
         FG_DO(fg_guard(t, FG_GUARD_ID, code, real->func_code, 0, 0));
         return give_const(t, real->func_code, out);

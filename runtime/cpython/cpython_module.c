@@ -3,6 +3,7 @@
 #include "runtime/base/alloc.h"
 #include "runtime/cpython/canonical.h"
 #include "runtime/cpython/frame.h"
+#include "runtime/cpython/function.h"
 #include "runtime/cpython/straight.h"
 #include <string.h>
 
@@ -355,5 +356,5 @@ int fg_cpython_module_init(PyObject *module)
                      (int)(Py_Version >> 24), (int)(Py_Version >> 16 & 255));
         return -1;
     }
-    return PyModule_AddFunctions(module, methods);
+    return fg_function_init() < 0 ? -1 : PyModule_AddFunctions(module, methods);
 }

@@ -4,6 +4,7 @@
 #include "runtime/hook/hook_gate.h"
 #include "runtime/base/alloc.h"
 #include "runtime/cpython/frame.h"
+#include "runtime/cpython/function.h"
 #include "runtime/hook/hook_handover.h"
 #include "runtime/hook/hook_hit.h"
 #include "runtime/hook/hook_thread.h"
@@ -153,7 +154,8 @@ static PyObject *gate_call(PyObject *self, PyObject *const *args, size_t nargsf,
 static PyObject *gate_call_levelled(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     fg_thread_levels_add(FG_EVALUATOR_LEVELS);
-    PyObject *result = FG_UNLIKELY(fg_code_is_monitored((PyCodeObject *)((PyFunctionObject *)gate_of(self)->func)->func_code))
+    const PyFunctionObject *func = (PyFunctionObject *)gate_of(self)->func;
+    PyObject *result = FG_UNLIKELY(!fg_function_runs_its_code(func) || fg_code_is_monitored((PyCodeObject *)func->func_code))
                            ? run_plain(gate_of(self), args, nargsf, kwnames)
                            : gate_call(self, args, nargsf, kwnames);
     fg_thread_levels_add(-FG_EVALUATOR_LEVELS);

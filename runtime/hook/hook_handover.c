@@ -5,6 +5,7 @@
 #include "runtime/cpython/canonical.h"
 #include "runtime/cpython/eval_hook.h"
 #include "runtime/cpython/frame.h"
+#include "runtime/cpython/function.h"
 
 enum { FEW = 16, MAX_PARTS = 1000, MAX_DEPTH = 8 };
 
@@ -13,7 +14,7 @@ PyObject *fg_handover_plain(PyObject *gate, PyObject *func, PyObject *const *arg
     Py_ssize_t n = PyVectorcall_NARGS(nargsf) + (kwnames != NULL ? PyTuple_GET_SIZE(kwnames) : 0);
     PyObject *few[FEW], **given = few, *result;
     fg_frame_args *stack = NULL;
-    for (Py_ssize_t i = 0; i < n && stack == NULL; i++)
+    for (Py_ssize_t i = 0; i < n && stack == NULL && fg_function_runs_its_code((PyFunctionObject *)func); i++)
         if (Py_REFCNT(args[i]) == 1 && (stack = fg_frame_args_find(gate, args, n)) == NULL)
             break;
     /* Its frame is not for whoever intercepts: it was decided here. */
