@@ -560,14 +560,22 @@ FG_RELATION(DISTINCT)
 
 FG_RELATION(NO_DICT_OF)
 {
+    PyObject *first = values[ids[0]], *attrs = PyDict_CheckExact(first) ? NULL : fg_instance_dict(first);
     (void)adaptors;
-    for (int64_t i = 0; i < n; i++) {
-        PyObject *dict = PyDict_CheckExact(values[ids[i]]) ? NULL : fg_instance_dict(values[ids[i]]);
-        for (int64_t k = 0; dict != NULL && k < n; k++) {
-            if (values[ids[k]] == dict) {
-                FG_SEEN("number %lld is the __dict__ of number %lld", (long long)k + 1, (long long)i + 1);
-                return 0;
-            }
+    if (attrs == NULL && !PyDict_Check(first))
+        return 1;
+    if (attrs == first) {
+        FG_SEEN("number 1 is its own __dict__");
+        return 0;
+    }
+    for (int64_t i = 1; i < n; i++) {
+        PyObject *v = values[ids[i]], *its = v == first || PyDict_CheckExact(v) ? NULL : fg_instance_dict(v);
+        if (v == attrs || (its != NULL && (its == first || its == attrs))) {
+            FG_SEEN(v == attrs     ? "number %lld is the __dict__ of number 1"
+                    : its == first ? "number 1 is the __dict__ of number %lld"
+                                   : "number %lld has the __dict__ of number 1",
+                    (long long)i + 1);
+            return 0;
         }
     }
     return 1;

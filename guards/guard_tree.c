@@ -185,9 +185,10 @@ static PyObject *relation_sentence(const fg_desc *desc, const fg_guard_record *g
     PyObject *names = fg_text_join(list, guard->kind == FG_GUARD_SAME ? " is " : ", ");
     PyObject *text = NULL;
     if (names != NULL) {
-        text = guard->kind == FG_GUARD_SAME           ? Py_NewRef(names)
-               : guard->kind == FG_GUARD_DISTINCT     ? PyUnicode_FromFormat("%U are all different objects", names)
-               : guard->kind == FG_GUARD_NO_DICT_OF   ? PyUnicode_FromFormat("%U are not the __dict__ of each other", names)
+        text = guard->kind == FG_GUARD_SAME       ? Py_NewRef(names)
+               : guard->kind == FG_GUARD_DISTINCT ? PyUnicode_FromFormat("%U are all different objects", names)
+               : guard->kind == FG_GUARD_NO_DICT_OF
+                   ? PyUnicode_FromFormat("the first of %U has no __dict__ in common with the others", names)
                : guard->kind == FG_GUARD_MEMORY_APART ? PyUnicode_FromFormat("%U have no memory in common", names)
                                                       : PyUnicode_FromFormat("%U do not share a storage", names);
     }

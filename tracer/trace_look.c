@@ -98,21 +98,34 @@ static bool has_own_dict(const fg_value *v)
     return v->real != NULL && Py_TYPE(v->real) != &PyModule_Type && fg_type_has_instance_dict(Py_TYPE(v->real));
 }
 
-/* The overlays of an object and of the dict that holds its attributes know nothing of each other. */
+/* What a write to the value, or to another one, may be seen through: the dict of its attributes, and the value itself where it is a dict. Either may be NULL. */
+typedef struct storage {
+    PyObject *attrs, *items;
+} storage;
+
+static storage storage_of(const fg_value *v, fg_vkind kind)
+{
+    const bool is_owner = (kind == FG_V_OBJECT || kind == FG_V_FUNC) && has_own_dict(v);
+    const bool is_dict = kind == FG_V_DICT || (kind == FG_V_OBJECT && v->real != NULL && PyDict_Check(v->real));
+    return (storage){is_owner ? fg_instance_dict(v->real) : NULL, is_dict ? v->real : NULL};
+}
+
+/* The overlays of an object, of the dict that holds its attributes, and of another object that has the same dict, know nothing of each other. An object
+ * may be its own dict. */
 static fg_flow check_dict_alias(fg_trace *t, const fg_value *v, fg_vkind kind, bool is_written)
 {
-    bool is_dict = kind == FG_V_DICT;
-    PyObject *dict = is_dict ? v->real : (kind == FG_V_OBJECT || kind == FG_V_FUNC) && has_own_dict(v) ? fg_instance_dict(v->real) : NULL;
-    for (int32_t i = 0; dict != NULL && i < t->n_tracked; i++) {
+    const storage own = storage_of(v, kind);
+    bool shared = is_written && own.attrs != NULL && own.attrs == own.items;
+    for (int32_t i = 0; (own.attrs != NULL || own.items != NULL) && i < t->n_tracked && !shared; i++) {
         const fg_value *other = t->tracked[i];
-        bool is_owner = other->kind == FG_V_OBJECT || other->kind == FG_V_FUNC;
-        if (!(is_dict ? is_owner : other->kind == FG_V_DICT) || (!is_written && !other->is_mutated))
+        if (other == v || other->real == v->real || (!is_written && !other->is_mutated))
             continue;
-        if (is_dict ? has_own_dict(other) && fg_instance_dict(other->real) == dict : other->real == dict)
-            return fg_break(t, FG_BREAK_ALIASING, "the __dict__ of a %s, written as a dict or as attributes",
-                            Py_TYPE(is_dict ? other->real : v->real)->tp_name);
+        const storage its = storage_of(other, (fg_vkind)other->kind);
+        shared = (own.attrs != NULL && (own.attrs == its.attrs || own.attrs == its.items)) || (own.items != NULL && own.items == its.attrs);
     }
-    return FG_FLOW_OK;
+    return shared ? fg_break(t, FG_BREAK_ALIASING, "a %s and the __dict__ of an object, written as a dict or as attributes",
+                             Py_TYPE(v->real)->tp_name)
+                  : FG_FLOW_OK;
 }
 
 fg_flow fg_mutate(fg_trace *t, fg_value *v)
@@ -364,6 +377,11 @@ fg_flow fg_same_object(fg_trace *t, fg_value *a, fg_value *b, int *same, bool *k
         *same = 1;
         return FG_FLOW_OK;
     }
+    if (fg_is_attrs(a) || fg_is_attrs(b)) { /* a dict that may be had in other ways */
+        *same = fg_is_attrs(a) && fg_is_attrs(b) && a->a == b->a;
+        *known = *same || is_singleton(a) || is_singleton(b);
+        return FG_FLOW_OK;
+    }
     /* `x is None` and `x is True` of a run-time scalar: decide by its type or its value */
     if (is_singleton(a) || is_singleton(b)) {
         fg_value *single = is_singleton(a) ? a : b, *other = single == a ? b : a;
@@ -497,25 +515,32 @@ static fg_flow compilers_state(fg_trace *t)
     return add_guard(t, FG_GUARD_TORCH_GLOBALS, FG_NODE_NONE, (fg_guard_arg){.lo = globals.bits, .hi = globals.threads});
 }
 
-/* What was kept apart above is so in each call: written dicts from all objects, written objects from all dicts. */
+/* What was kept apart above is so in each call: what is written from each object whose attributes are read, and each such object that is written from
+ * all dicts. */
 static fg_flow no_dict_aliases(fg_trace *t, fg_node *nodes)
 {
-    bool written[2] = {false, false};
-    size_t n[2] = {0, 0};
     for (int32_t i = 0; i < t->n_tracked; i++) {
-        const fg_value *v = t->tracked[i];
-        if (v->is_mutated && (v->kind == FG_V_DICT || v->kind == FG_V_OBJECT || v->kind == FG_V_FUNC))
-            written[v->kind != FG_V_DICT] = true;
-    }
-    for (int32_t i = 0; i < t->n_tracked && (written[0] || written[1]); i++) {
-        fg_value *v = t->tracked[i];
-        bool is_object = (v->kind == FG_V_OBJECT || (v->kind == FG_V_FUNC && (v->is_asked || v->is_mutated))) && has_own_dict(v);
-        if ((is_object || v->kind == FG_V_DICT) && (v->is_mutated || written[!is_object])) {
-            FG_DO(fg_node_of(t, v, &nodes[n[0] + n[1]]));
-            n[is_object]++;
+        fg_value *written = t->tracked[i];
+        const bool is_dict = written->kind == FG_V_DICT || (written->kind == FG_V_OBJECT && PyDict_Check(written->real));
+        const bool is_owner = (written->kind == FG_V_OBJECT || written->kind == FG_V_FUNC) && has_own_dict(written);
+        size_t n = 1;
+        if (!written->is_mutated || (!is_dict && !is_owner))
+            continue;
+        for (int32_t k = 0; k < t->n_tracked; k++) {
+            fg_value *v = t->tracked[k];
+            if (v == written || (v->is_mutated && k < i))
+                continue;
+            if (((v->kind == FG_V_OBJECT || (v->kind == FG_V_FUNC && (v->is_asked || v->is_mutated))) && has_own_dict(v)) ||
+                (is_owner && (v->kind == FG_V_DICT || (v->kind == FG_V_OBJECT && PyDict_Check(v->real)))))
+                FG_DO(fg_node_of(t, v, &nodes[n++]));
         }
+        FG_DO(fg_node_of(t, written, &nodes[0]));
+        if (n == 1 && is_dict && is_owner)
+            nodes[n++] = nodes[0];
+        if (n > 1)
+            FG_DO(relate(t, FG_GUARD_NO_DICT_OF, nodes, n));
     }
-    return n[0] > 0 && n[1] > 0 ? relate(t, FG_GUARD_NO_DICT_OF, nodes, n[0] + n[1]) : FG_FLOW_OK;
+    return FG_FLOW_OK;
 }
 
 fg_flow fg_finish_guards(fg_trace *t)
@@ -527,7 +552,7 @@ fg_flow fg_finish_guards(fg_trace *t)
             FG_DO(fg_guard(t, FG_GUARD_PRESENT, node, NULL, 0, 0));
         }
     FG_DO(fg_drop_guards(t));
-    fg_node *nodes = fg_arena_alloc(&t->arena, (size_t)(t->n_tracked + 1) * sizeof *nodes);
+    fg_node *nodes = fg_arena_alloc(&t->arena, (size_t)(t->n_tracked + 2) * sizeof *nodes);
     if (nodes == NULL)
         return fg_nomem();
     FG_DO(no_dict_aliases(t, nodes));

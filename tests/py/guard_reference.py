@@ -640,11 +640,22 @@ def arrays_apart(values: list, tensors: list, kind: str) -> bool:
     return True
 
 
+def attributes_of(value: Any) -> Any:
+    if type(value) is dict:
+        return None
+    return gc.get_referents(type.__dict__["__dict__"].__get__(value))[0] if isinstance(value, type) else instance_dict(value)
+
+
 def no_dict_of(values: list) -> bool:
-    tables = [value for value in values if isinstance(value, dict)]
-    owners = [value for value in values if type(value) is not dict]
-    own = [gc.get_referents(type.__dict__["__dict__"].__get__(one))[0] if isinstance(one, type) else instance_dict(one) for one in owners if tables]
-    return not any(one is table for table in tables for one in own)
+    first, *others = values
+    mine = attributes_of(first)
+    if mine is first:
+        return False
+    for other in others:
+        its = None if other is first else attributes_of(other)
+        if other is mine or (its is not None and (its is first or its is mine)):
+            return False
+    return True
 
 
 def evaluate(guards: Guards, call: dict, tensor_text=lambda value: None) -> bool:
