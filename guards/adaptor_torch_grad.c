@@ -5,9 +5,12 @@
  *
  *     impl ──> autograd record ──> gradient's impl: keys, sizes … (keys 0: the undefined tensor)
  *
- * Where the raw layer is off, Python is asked; that may show a warning, and the condition is impure.
+ * Where there is none, requires_grad says whether torch warns of the question: the tensor is a result that requires grad, whose gradient nobody keeps.
+ *
+ * Where the raw layer is off, Python is asked, except for what would show that warning, and the condition is impure.
  */
 #include "guards/adaptor_torch.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -87,10 +90,11 @@ void fg_torch_gradient_find(void)
         place = 0;
 }
 
-static int no_gradient(PyObject *object, fg_tensor_meta *meta)
+static int no_gradient(PyObject *object, bool is_result, fg_tensor_meta *meta)
 {
     memset(meta, 0, offsetof(fg_tensor_meta, own));
     meta->type = Py_TYPE(object);
+    meta->requires_grad = is_result;
     meta->sizes = meta->strides = meta->own;
     return 1;
 }
@@ -104,8 +108,10 @@ int fg_torch_grad_raw(const fg_tensor_adaptor *self, PyObject *object, fg_tensor
         return 0;
     const char *record = (const char *)(uintptr_t)fg_torch_raw_word(impl + raw->autograd_meta);
     uint64_t gradient = record != NULL ? fg_torch_raw_word(record + place) : 0;
-    if (gradient == 0 || gradient == none)
-        return no_gradient(object, meta);
+    if (gradient == 0 || gradient == none) {
+        bool is_result = fg_torch_raw_grad(impl) && record[raw->grad_flag] != 1;
+        return is_result && raw->grad_flag == 0 ? 0 : no_gradient(object, is_result, meta);
+    }
     meta->type = Py_TYPE(object);
     return fg_torch_raw_read_impl((const char *)(uintptr_t)gradient, meta) == 1;
 }
@@ -118,10 +124,15 @@ int fg_torch_grad_python(const fg_tensor_adaptor *self, PyObject *object, fg_ten
     if (self != fg_torch_adaptor_now() || !fg_torch_state_read(&state) || state.function_mode_depth != 0)
         return 0;
     PyErr_Fetch(&type, &value, &trace);
-    PyObject *gradient = PyObject_GetAttrString(object, "grad");
-    int r = 0;
-    if (gradient == Py_None) {
-        r = no_gradient(object, meta);
+    PyObject *is_leaf = PyObject_GetAttrString(object, "is_leaf"), *kept = is_leaf ? PyObject_GetAttrString(object, "retains_grad") : NULL;
+    PyObject *gradient = kept != NULL && (is_leaf == Py_True || kept == Py_True) ? PyObject_GetAttrString(object, "grad") : NULL;
+    int r = kept != NULL && is_leaf != Py_True && kept != Py_True ? no_gradient(object, true, meta) : 0;
+    Py_XDECREF(is_leaf);
+    Py_XDECREF(kept);
+    if (r == 1) { /* one that was put there although nobody keeps it is not asked for */
+    } else if (gradient == Py_None) {
+        r = no_gradient(object, false, meta);
+        Py_DECREF(gradient);
     } else if (gradient != NULL) {
         r = self->read(self, gradient, meta, NULL);
         if (r == 1 && meta->sizes != meta->own) { /* they belong to the gradient */

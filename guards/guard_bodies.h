@@ -449,8 +449,12 @@ FG_LONG_BODY(GRADIENT)
         FG_SEEN("%s", read == 0 ? "a gradient that cannot be read" : seen.keys == 0 ? "None" : "a gradient");
         return 0;
     }
-    if (want->keys == 0)
-        return 1;
+    if (want->keys == 0) {
+        if (seen.requires_grad == want->requires_grad)
+            return 1;
+        FG_SEEN("%s", seen.requires_grad ? "None, and a warning of the question" : "None, without a warning");
+        return 0;
+    }
 #if FG_EXPLAIN
     return fg_explain_meta(&seen, want, why);
 #else

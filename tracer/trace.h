@@ -289,6 +289,7 @@ fg_flow fg_node_of(fg_trace *t, fg_value *v, fg_node *node); /* FG_NODE_NONE if 
 /* Resolve a lazy value: type guard and kind. *v is replaced where the object is known already under another source. */
 fg_flow fg_look(fg_trace *t, fg_value **v);
 fg_flow fg_guard(fg_trace *t, fg_guard_kind kind, fg_node node, PyObject *object, int64_t lo, int64_t hi);
+fg_flow fg_guard_meta(fg_trace *t, fg_guard_kind kind, fg_node node, const fg_tensor_meta *meta);
 fg_flow fg_source(fg_trace *t, fg_accessor acc, fg_node parent, PyObject *key, int64_t index, fg_node *out);
 /* From now on the value is one that the trace has written. A break where it is a dict and the attributes of an object that was looked at, or the reverse. */
 fg_flow fg_mutate(fg_trace *t, fg_value *v);
@@ -351,6 +352,10 @@ fg_flow fg_tensor_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value **out);
 fg_flow fg_tensor_store_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value *v);
 fg_flow fg_tensor_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out);
 fg_flow fg_tensor_limits_attr(fg_trace *t, fg_value *o, FG_BORROWED PyObject *name, fg_value **out); /* of what has no other attributes */
+/* `.grad` of a torch tensor (trace_gradient.c). */
+bool fg_is_gradient(const fg_value *o, PyObject *name);
+fg_flow fg_gradient_load(fg_trace *t, fg_value *o, FG_BORROWED PyObject *name, fg_value **out);
+fg_flow fg_gradient_store(fg_trace *t, fg_value *o, FG_BORROWED PyObject *name, fg_value *v);
 fg_flow fg_tensor_call(fg_trace *t, const fg_op_row *row, PyObject *callable, fg_value **args, int32_t n, PyObject *kwnames,
                        fg_value **out);
 fg_flow fg_tensor_method(fg_trace *t, fg_value *self, PyObject *name, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);
@@ -404,6 +409,7 @@ fg_flow fg_is_subtype(fg_trace *t, fg_value *type_value, PyTypeObject *type, PyT
 /* super(cls, self), where g is what is called */
 fg_flow fg_super_call(fg_trace *t, fg_value *g, fg_value *cls, fg_value *self, fg_value **out);
 fg_flow fg_object_type(fg_trace *t, fg_value *o, fg_value **out);
+/* Globals (trace_global.c). */
 fg_flow fg_global_load(fg_trace *t, fg_tframe *f, PyObject *name, fg_value **out);
 fg_flow fg_global_store(fg_trace *t, fg_tframe *f, PyObject *name, fg_value *v);
 

@@ -60,6 +60,11 @@ fg_flow fg_guard(fg_trace *t, fg_guard_kind kind, fg_node node, PyObject *object
     return add_guard(t, kind, node, (fg_guard_arg){.object = object, .lo = lo, .hi = hi});
 }
 
+fg_flow fg_guard_meta(fg_trace *t, fg_guard_kind kind, fg_node node, const fg_tensor_meta *meta)
+{
+    return add_guard(t, kind, node, (fg_guard_arg){.meta = meta});
+}
+
 static fg_flow relate(fg_trace *t, fg_guard_kind kind, const fg_node *nodes, size_t n)
 {
     fg_status st = fg_desc_relation(t->desc, kind, nodes, n, origin_here(t));

@@ -330,6 +330,8 @@ static fg_flow asked_of(fg_trace *t, const fg_op_row *row, fg_value *v, PyObject
 fg_flow fg_tensor_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
 {
     const fg_op_row *row = fg_op_find_member(member_type(o), name);
+    if (fg_is_gradient(o, name))
+        return fg_gradient_load(t, o, name, out);
     if (row == NULL)
         return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "array attribute '%U'", name);
     if (!row->is_attribute) {

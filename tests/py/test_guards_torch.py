@@ -96,12 +96,20 @@ def test_reading_a_gradient_makes_no_object_and_no_warning():
     weight = torch.ones(3, requires_grad=True)
     result = weight * 2
     desc = gradient(weight)
+    of_result = gradient(result)
+    again = GuardDesc.from_text(of_result.to_text())
     other = GuardDesc()
     other.guard("gradient", other.source("arg"), weight)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert GuardProgram([desc]).alive((result,)) == 1  # asking Python for the gradient of what is no leaf would warn
-    assert desc.check((weight,))
+        # asking Python for the gradient of what is no leaf would warn: the two are told apart by that
+        assert GuardProgram([desc, of_result, again]).alive((result,)) == 6
+        assert GuardProgram([desc, of_result, again]).alive((weight,)) == 1
+        assert GuardProgram([desc, of_result, again]).alive((weight.detach(),)) == 1
+    assert desc.check((weight,)) and not of_result.check((weight,)) and "without a warning" in of_result.explain((weight,))[0]
+    result.retain_grad()
+    result.sum().backward()
+    assert not of_result.check((result,)) and gradient(weight * 2).check((weight * 3,))
 
 
 def test_what_has_no_gradients_is_refused():
