@@ -170,8 +170,8 @@ const fg_tensor_adaptor *fg_dlpack_adaptor_find(PyTypeObject *type)
     if (a == NULL)
         return NULL;
     /* A library's DLPack function is its own code: it raises where it refuses, and is only expected, not known, to run no Python. */
-    a->base =
-        (fg_tensor_adaptor){type->tp_name, "dlpack", 0, dlpack_read, dlpack_read, dlpack_storage, dlpack_dtype, NULL, dlpack_place, NULL};
+    a->base = (fg_tensor_adaptor){type->tp_name, "dlpack",     0,    dlpack_read, dlpack_read, dlpack_storage, dlpack_dtype,
+                                  NULL,          dlpack_place, NULL, NULL};
     a->type = (PyTypeObject *)Py_NewRef((PyObject *)type);
     a->table = table;
     a->next = known;

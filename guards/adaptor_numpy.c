@@ -107,8 +107,8 @@ static int numpy_place(const fg_tensor_adaptor *self, PyObject *object, fg_tenso
 }
 
 static const fg_tensor_adaptor adaptor = {
-    "numpy",     "struct", FG_PURE_READ | FG_PURE_STORAGE, numpy_read, numpy_record, numpy_storage, numpy_dtype, numpy_words,
-    numpy_place, NULL};
+    "numpy", "struct", FG_PURE_READ | FG_PURE_STORAGE, numpy_read, numpy_record, numpy_storage, numpy_dtype, numpy_words, numpy_place,
+    NULL,    NULL};
 const fg_tensor_adaptor *const fg_numpy_adaptor = &adaptor;
 
 fg_status fg_numpy_init(void)

@@ -39,10 +39,13 @@ static int adaptor_place(const fg_tensor_adaptor *self, PyObject *object, fg_ten
 /* What a layer may do is fixed at compile time, so entries know it for good: those of a layer that was dropped match nothing any more. */
 const fg_tensor_adaptor fg_torch_adaptors[FG_TORCH_N_LAYERS] = {
     {"torch", "raw", FG_PURE_READ | FG_PURE_STORAGE | FG_PURE_GRADIENT, raw_read, adaptor_record, storage_raw, adaptor_dtype,
-     fg_torch_words, adaptor_place, fg_torch_grad_raw},
-    {"torch", "cabi", FG_PURE_READ, adaptor_read, adaptor_record, storage_python, adaptor_dtype, NULL, adaptor_place, fg_torch_grad_python},
-    {"torch", "harvest", 0, adaptor_read, adaptor_record, storage_python, adaptor_dtype, NULL, adaptor_place, fg_torch_grad_python},
-    {"torch", "python", 0, adaptor_read, adaptor_record, storage_python, adaptor_dtype, NULL, adaptor_place, fg_torch_grad_python},
+     fg_torch_words, adaptor_place, fg_torch_storage_extent, fg_torch_grad_raw},
+    {"torch", "cabi", FG_PURE_READ, adaptor_read, adaptor_record, storage_python, adaptor_dtype, NULL, adaptor_place,
+     fg_torch_storage_extent, fg_torch_grad_python},
+    {"torch", "harvest", 0, adaptor_read, adaptor_record, storage_python, adaptor_dtype, NULL, adaptor_place, fg_torch_storage_extent,
+     fg_torch_grad_python},
+    {"torch", "python", 0, adaptor_read, adaptor_record, storage_python, adaptor_dtype, NULL, adaptor_place, fg_torch_storage_extent,
+     fg_torch_grad_python},
 };
 
 static void layer_choose(void)
@@ -312,6 +315,7 @@ static int setup_body(void)
         fg_torch_gradient_find();
     }
     fg_torch_battery_free(samples, n);
+    fg_torch_storage_find();
     (void)fg_torch_globals_find(); /* the tracer asks whether it can be read */
     return fg_torch_state_find() == FG_OK;
 }

@@ -66,6 +66,9 @@ FG_HIDDEN int fg_torch_words(PyObject *object, fg_words *words);
 FG_HIDDEN void fg_torch_gradient_find(void);
 FG_HIDDEN int fg_torch_grad_raw(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_meta *meta);
 FG_HIDDEN int fg_torch_grad_python(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_meta *meta);
+/* Storages (adaptor_torch_storage.c). storage_find: where the impl of a storage says where its memory is and how long; on the private thread. */
+FG_HIDDEN void fg_torch_storage_find(void);
+FG_HIDDEN int fg_torch_storage_extent(const void *storage, int64_t *lo, int64_t *hi);
 /* The adaptor for subclasses, NULL: none (adaptor_torch_subclass.c). */
 FG_HIDDEN const fg_tensor_adaptor *fg_torch_subclass_adaptor(PyTypeObject *type);
 

@@ -26,7 +26,7 @@ static PyObject *subclass_dtype(const fg_tensor_meta *meta)
 }
 
 static const fg_tensor_adaptor adaptor = {
-    "torch", "subclass", FG_PURE_READ | FG_PURE_STORAGE, subclass_read, subclass_read, NULL, subclass_dtype, NULL, NULL, NULL};
+    "torch", "subclass", FG_PURE_READ | FG_PURE_STORAGE, subclass_read, subclass_read, NULL, subclass_dtype, NULL, NULL, NULL, NULL};
 
 const fg_tensor_adaptor *fg_torch_subclass_adaptor(PyTypeObject *type)
 {

@@ -100,6 +100,9 @@ static inline Py_ssize_t fg_length_of(PyObject *v)
     return PyByteArray_Check(v) ? Py_SIZE(v) : fg_sized_length(v);
 }
 
+/* Lists up to this long are gathered on the C stack. */
+#define FG_GATHER 256
+
 /* First pair of equal pointers: 1 and the two positions, 0 none, -1 out of memory. Few are compared pairwise; more go through an open-addressing
  * set on the C stack; only sets beyond that size are allocated. */
 #define FG_SET_STACK 1024
@@ -539,9 +542,6 @@ FG_RELATION(SAME)
     return 1;
 }
 
-/* Lists up to this long are gathered on the C stack. */
-#define FG_GATHER 256
-
 FG_RELATION(DISTINCT)
 {
     const void *small[FG_GATHER], **all = small;
@@ -599,6 +599,72 @@ static __attribute__((unused)) int fg_storage_of(const fg_tensor_adaptor *const 
 }
 #endif
 
+#ifndef FG_APART_HELPERS
+#define FG_APART_HELPERS
+typedef struct fg_block {
+    const void *space;
+    int64_t lo, hi;
+    size_t number; /* of the source */
+} fg_block;
+
+static __attribute__((unused)) int fg_block_order(const void *a, const void *b)
+{
+    const fg_block *one = a, *other = b;
+    if (one->space != other->space)
+        return (uintptr_t)one->space < (uintptr_t)other->space ? -1 : 1;
+    return (one->lo > other->lo) - (one->lo < other->lo);
+}
+
+/* Two of the blocks that meet: 1 and their numbers; 0 none. Blocks are put in order. */
+static __attribute__((unused)) int fg_blocks_meet(fg_block *blocks, size_t n, size_t *one, size_t *other)
+{
+    size_t reach = 0; /* of those before, in the same space: the one that ends last */
+    qsort(blocks, n, sizeof *blocks, fg_block_order);
+    for (size_t i = 1; i < n; i++) {
+        if (blocks[i].space != blocks[reach].space) {
+            reach = i;
+            continue;
+        }
+        if (blocks[i].lo < blocks[reach].hi && blocks[i].lo < blocks[i].hi && blocks[reach].lo < blocks[reach].hi) {
+            *one = blocks[reach].number;
+            *other = blocks[i].number;
+            return 1;
+        }
+        if (blocks[i].hi > blocks[reach].hi)
+            reach = i;
+    }
+    return 0;
+}
+
+/* The same of all of the storages, which are not one: some are of memory that somebody else owns, who may have given it to several. -1: out of memory; one and
+ * other are the same number where a storage cannot be told. */
+static __attribute__((unused)) int fg_storages_meet(const fg_tensor_adaptor *adaptor, const void *const *storages, size_t n, size_t *one,
+                                                    size_t *other)
+{
+    fg_block small[FG_GATHER], *all = small;
+    size_t n_blocks = 0;
+    int meet = 0;
+    if (n > FG_GATHER && (all = fg_malloc(n * sizeof *all)) == NULL)
+        return -1;
+    for (size_t i = 0; i < n && !meet; i++) {
+        fg_block *block = &all[n_blocks];
+        int r = adaptor->extent(storages[i], &block->lo, &block->hi);
+        block->space = NULL;
+        block->number = i;
+        if (r < 0) {
+            *one = *other = i;
+            meet = 1;
+        }
+        n_blocks += r == 1;
+    }
+    if (!meet)
+        meet = fg_blocks_meet(all, n_blocks, one, other);
+    if (all != small)
+        fg_free(all);
+    return meet;
+}
+#endif
+
 FG_RELATION(STORAGE_DISTINCT)
 {
     const void *small[FG_GATHER], **all = small;
@@ -621,49 +687,18 @@ FG_RELATION(STORAGE_DISTINCT)
     repeat = fg_pointers_repeat(all, (size_t)n, &one, &other);
     if (repeat == 1)
         FG_SEEN("one storage under number %zu and number %zu", one + 1, other + 1);
+    if (repeat == 0 && adaptors[0]->extent != NULL && (repeat = fg_storages_meet(adaptors[0], all, (size_t)n, &one, &other)) == 1) {
+        if (one == other)
+            FG_SEEN("number %zu has a storage of unknown extent", one + 1);
+        else
+            FG_SEEN("storages of one memory under number %zu and number %zu", (one < other ? one : other) + 1,
+                    (one < other ? other : one) + 1);
+    }
 done:
     if (all != small)
         fg_free(all);
     return repeat < 0 ? -1 : !repeat;
 }
-
-#ifndef FG_APART_HELPERS
-#define FG_APART_HELPERS
-typedef struct fg_block {
-    const void *storage;
-    int64_t lo, hi;
-    size_t number; /* of the source */
-} fg_block;
-
-static __attribute__((unused)) int fg_block_order(const void *a, const void *b)
-{
-    const fg_block *one = a, *other = b;
-    if (one->storage != other->storage)
-        return (uintptr_t)one->storage < (uintptr_t)other->storage ? -1 : 1;
-    return (one->lo > other->lo) - (one->lo < other->lo);
-}
-
-/* Two of the blocks that meet: 1 and their numbers; 0 none. Blocks are put in order. */
-static __attribute__((unused)) int fg_blocks_meet(fg_block *blocks, size_t n, size_t *one, size_t *other)
-{
-    size_t reach = 0; /* of those before, in the same storage: the one that ends last */
-    qsort(blocks, n, sizeof *blocks, fg_block_order);
-    for (size_t i = 1; i < n; i++) {
-        if (blocks[i].storage != blocks[reach].storage) {
-            reach = i;
-            continue;
-        }
-        if (blocks[i].lo < blocks[reach].hi && blocks[i].lo < blocks[i].hi && blocks[reach].lo < blocks[reach].hi) {
-            *one = blocks[reach].number;
-            *other = blocks[i].number;
-            return 1;
-        }
-        if (blocks[i].hi > blocks[reach].hi)
-            reach = i;
-    }
-    return 0;
-}
-#endif
 
 FG_RELATION(MEMORY_APART)
 {
@@ -677,19 +712,17 @@ FG_RELATION(MEMORY_APART)
         return -1;
     for (int64_t i = 0; i < n; i++) {
         const fg_tensor_adaptor *adaptor = adaptors[i];
-        fg_tensor_place place = {0};
-        PyObject *v = values[ids[i]];
-        const void *storage = NULL;
-        int told = fg_storage_of(adaptors, i, v, &storage);
-        if (told == 1)
-            told = adaptor->place != NULL ? adaptor->place(adaptor, v, &place) : 0;
-        if (told <= 0) {
-            if (told == 0)
+        fg_tensor_memory memory;
+        int told = adaptor == NULL || adaptors[0] == NULL || adaptor->storage != adaptors[0]->storage
+                       ? 0
+                       : fg_tensor_memory_of(adaptor, values[ids[i]], &memory);
+        if (told <= 0 || !memory.is_placed) {
+            if (told >= 0)
                 FG_SEEN("number %lld has memory that cannot be told from the others'", (long long)i + 1);
-            meet = told == 0 ? 1 : -1;
+            meet = told >= 0 ? 1 : -1;
             goto done;
         }
-        all[i] = (fg_block){storage, place.lo, place.hi, (size_t)i};
+        all[i] = (fg_block){memory.space, memory.elements, memory.end, (size_t)i};
     }
     meet = fg_blocks_meet(all, (size_t)n, &one, &other);
     if (meet)

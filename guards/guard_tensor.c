@@ -31,6 +31,36 @@ int fg_tensor_place_of(int64_t first, int64_t itemsize, int64_t unit, const fg_t
     return !__builtin_add_overflow(place->hi, itemsize, &place->hi);
 }
 
+int fg_tensor_memory_of(const fg_tensor_adaptor *adaptor, PyObject *object, fg_tensor_memory *memory)
+{
+    static const char addresses; /* one space for all storages whose extent is known */
+    const void *storage = adaptor->storage != NULL ? adaptor->storage(object) : NULL;
+    fg_tensor_place place;
+
+    if (storage == NULL)
+        return adaptor->storage != NULL && !(adaptor->pure & FG_PURE_STORAGE) && PyErr_Occurred() ? -1 : 0;
+    *memory = (fg_tensor_memory){.space = storage, .lo = INT64_MIN, .hi = INT64_MAX};
+    int64_t base = 0;
+    if (adaptor->extent != NULL) {
+        int r = adaptor->extent(storage, &memory->lo, &memory->hi);
+        if (r < 0)
+            return 0;
+        if (r == 0) {
+            memory->lo = INT64_MIN;
+            memory->hi = INT64_MAX;
+        } else {
+            memory->space = &addresses;
+            base = memory->lo;
+        }
+    }
+    int placed = adaptor->place != NULL ? adaptor->place(adaptor, object, &place) : 0;
+    if (placed < 0)
+        return -1;
+    memory->is_placed =
+        placed == 1 && !__builtin_add_overflow(place.lo, base, &memory->elements) && !__builtin_add_overflow(place.hi, base, &memory->end);
+    return 1;
+}
+
 fg_status fg_tensor_init(void)
 {
     return fg_numpy_init();

@@ -12,6 +12,7 @@
 #include "runtime/base/status.h"
 #include "runtime/cpython/words.h"
 #include <Python.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define FG_TENSOR_MAX_DIM 64
@@ -63,9 +64,21 @@ struct fg_tensor_adaptor {
     int (*words)(PyObject *object, fg_words *words);
     /* 1 and where its elements lie, 0: unknown; -1 as a read. Pure where read is. NULL: it never can. */
     int (*place)(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_place *place);
+    /* Where all of a storage lies, as addresses: 1; 0: it has no memory; -1: unknown. A read of memory. NULL: two storages never share memory. */
+    int (*extent)(const void *storage, int64_t *lo, int64_t *hi);
     /* 1 and the metadata of its gradient, of the tensor's own type, with keys 0 where it has none; 0: unknown; -1 as read. NULL: such tensors have none. */
     int (*gradient)(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_meta *meta);
 };
+
+/* The memory of one tensor, to be compared with that of others of the same `storage` function: where there is one space, byte ranges can be compared. */
+typedef struct fg_tensor_memory {
+    const void *space;
+    int64_t lo, hi;        /* all of the storage */
+    int64_t elements, end; /* its elements */
+    bool is_placed;        /* elements and end are known */
+} fg_tensor_memory;
+/* 1, 0: unknown, -1: an impure adaptor raised. */
+int fg_tensor_memory_of(const fg_tensor_adaptor *adaptor, PyObject *object, fg_tensor_memory *memory);
 
 /* Same type, keys, dtype, device, requires_grad, layout, sizes and strides. */
 int fg_tensor_meta_same(const fg_tensor_meta *a, const fg_tensor_meta *b);

@@ -439,25 +439,21 @@ static bool reaches_beyond(const fg_trace *t)
     return false;
 }
 
-typedef struct memory {
-    const void *storage;
-    fg_tensor_place place;
-    bool placed;
-} memory;
-
-static bool meet(const memory *a, const memory *b)
+/* Whether the elements of two tensors may have a byte in common, or all of their storages. */
+static bool meet(const fg_tensor_memory *a, const fg_tensor_memory *b, bool whole)
 {
-    if (!a->placed || !b->placed)
-        return true;
-    bool some = a->place.lo < a->place.hi && b->place.lo < b->place.hi;
-    return some && a->place.lo < b->place.hi && b->place.lo < a->place.hi;
+    if (a->space != b->space)
+        return false;
+    if (whole || !a->is_placed || !b->is_placed)
+        return a->lo < b->hi && b->lo < a->hi;
+    return a->elements < a->end && b->elements < b->end && a->elements < b->end && b->elements < a->end;
 }
 
 /* A compiler of graphs that writes inputs takes their memory for separate. Mostly no two have a storage in common, which is quick to check; views of
  * one storage are told apart by where their elements lie. A call whose inputs overlap is not compiled. */
 static fg_flow memory_apart(fg_trace *t, int32_t from, fg_guard_kind *kind)
 {
-    memory *seen = fg_arena_alloc(&t->arena, (size_t)(t->n_tracked + 1) * sizeof *seen);
+    fg_tensor_memory *seen = fg_arena_alloc(&t->arena, (size_t)(t->n_tracked + 1) * sizeof *seen);
     const fg_tensor_adaptor *first = NULL;
     int32_t n = 0;
     if (seen == NULL)
@@ -467,18 +463,18 @@ static fg_flow memory_apart(fg_trace *t, int32_t from, fg_guard_kind *kind)
         if (v->kind != FG_V_TENSOR)
             continue;
         const fg_tensor_adaptor *adaptor = v->real != NULL ? fg_tensor_adaptor_find(Py_TYPE(v->real)) : NULL;
-        memory *m = &seen[n];
-        *m = (memory){.storage = adaptor != NULL && adaptor->storage != NULL ? adaptor->storage(v->real) : NULL};
         if (adaptor != NULL && first == NULL)
             first = adaptor;
-        if (m->storage == NULL || adaptor->storage != first->storage)
-            return fg_break(t, FG_BREAK_GUARD, "in-place changes beside an array whose memory cannot be told");
-        m->placed = adaptor->place != NULL && adaptor->place(adaptor, v->real, &m->place) == 1;
+        int told = adaptor != NULL && adaptor->storage == first->storage ? fg_tensor_memory_of(adaptor, v->real, &seen[n]) : 0;
+        if (told < 0)
+            return fg_break_on_error(t, FG_BREAK_SHARED_MEMORY, "memory");
+        if (told == 0)
+            return fg_break(t, FG_BREAK_SHARED_MEMORY, "in-place changes beside an array whose memory cannot be told");
         for (int32_t k = 0; k < n; k++) {
-            if (seen[k].storage != m->storage)
+            if (!meet(&seen[k], &seen[n], true))
                 continue;
-            if (meet(&seen[k], m) || (*kind == FG_GUARD_STORAGE_DISTINCT && reaches_beyond(t)))
-                return fg_break(t, FG_BREAK_GUARD, "in-place changes where inputs share memory");
+            if (meet(&seen[k], &seen[n], false) || (*kind == FG_GUARD_STORAGE_DISTINCT && reaches_beyond(t)))
+                return fg_break(t, FG_BREAK_SHARED_MEMORY, "in-place changes where inputs share memory");
             *kind = FG_GUARD_MEMORY_APART;
         }
         n++;
