@@ -116,6 +116,7 @@ struct fg_value {
     PyObject *standin;     /* TENSOR: inferred example of its metadata */
     uint8_t is_asked;      /* FUNC: attributes were read, which may lie in its __dict__ */
     uint32_t stamp;        /* fg_trace.held_stamp when the root frame had it */
+    uint32_t born;         /* fg_trace.now when it was made */
     int32_t step;          /* TENSOR, SCALAR: the step that makes it, or -1 */
     fg_value **items;      /* list, tuple, set, slice parts, zip parts, snapshot */
     int32_t n, cap;
@@ -168,6 +169,14 @@ typedef struct fg_break_info {
     PyObject *stack; /* owned list of (filename, line, name), outermost first */
 } fg_break_info;
 
+/* A break can only stand where everything that the root frame has can be made at run time. If it cannot, the call is traced once more, up to the
+ * instruction that made what has no run-time form. */
+typedef struct fg_trace_stop {
+    uint32_t at;       /* instructions of the root frame that may be run; UINT32_MAX: all */
+    uint32_t tries;    /* traces of this call before this one */
+    fg_break_info why; /* of the first; context and stack are owned, code is not set */
+} fg_trace_stop;
+
 typedef struct fg_log_entry {
     void *at;
     uint32_t size;
@@ -208,6 +217,10 @@ typedef struct fg_trace {
     bool uses_rules; /* a rule of the user decided about a call; stays set when that call is taken back */
     int64_t budget;  /* instructions left */
     fg_break_info broke;
+    fg_trace_stop *stop;
+    uint32_t now;    /* instructions of the root frame so far, the one that runs included */
+    uint32_t unmade; /* when that was made which could not be given a run-time form; UINT32_MAX: nothing */
+    bool again;      /* nothing came of this trace, but of a shorter one something may */
     int inline_depth;
     struct fg_catch_now {
         bool is_making;

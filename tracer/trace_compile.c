@@ -21,6 +21,7 @@
 
 enum {
     TRACE_BUDGET = 1000000, /* instructions and comparisons of one trace */
+    MAX_TRIES = 8,          /* traces of one call, each shorter than the one before */
     MAX_TOO_LONG = 2        /* traces of one function and its segments that may be given up as too long before it runs plain for good */
 };
 
@@ -156,12 +157,12 @@ static PyObject *hints_of(const fg_trace *t)
     return Py_BuildValue("[s]", fg_break_hint(t->broke.reason));
 }
 
-static fg_status log_break(fg_trace *t, PyCodeObject *code)
+static fg_status log_break(fg_trace *t, PyCodeObject *code, uint64_t pause)
 {
     PyObject *function = package("framegate.logs", "graph_break"), *hints = hints_of(t), *result = NULL;
     if (function && hints)
-        result = PyObject_CallFunction(function, "OsOsOO", code->co_qualname, fg_break_type(t->broke.reason), t->broke.context, explanation,
-                                       hints, t->broke.stack);
+        result = PyObject_CallFunction(function, "OsOsOOK", code->co_qualname, fg_break_type(t->broke.reason), t->broke.context,
+                                       explanation, hints, t->broke.stack, (unsigned long long)pause);
     Py_XDECREF(function);
     Py_XDECREF(hints);
     Py_XDECREF(result);
@@ -273,6 +274,21 @@ static fg_flow check_torch_state(fg_trace *t)
     return hooks ? fg_break(t, FG_BREAK_TORCH_STATE, "hooks for saved tensors") : FG_FLOW_OK;
 }
 
+/* What the break would have to hand over was made in this instruction of the root frame: there a break may do. */
+static void again_up_to(fg_trace *t, uint32_t made)
+{
+    fg_trace_stop *stop = t->stop;
+    if (made == 0 || made > stop->at || stop->tries + 1 >= MAX_TRIES)
+        return;
+    if (stop->why.context == NULL) {
+        stop->why = t->broke;
+        Py_INCREF(stop->why.context);
+        Py_INCREF(stop->why.stack);
+    }
+    stop->at = made - 1;
+    t->again = true;
+}
+
 static fg_flow run(fg_trace *t, fg_icode *icode, const fg_resume_point *point, bool *broke)
 {
     fg_value *value = NULL;
@@ -292,6 +308,7 @@ static fg_flow run(fg_trace *t, fg_icode *icode, const fg_resume_point *point, b
         *broke = true;
         PyObject *context = Py_XNewRef(t->broke.context), *stack = Py_XNewRef(t->broke.stack);
         fg_break_info first = t->broke;
+        t->unmade = UINT32_MAX;
         flow = exit_break(t);
         if (flow == FG_FLOW_OK)
             flow = fg_ambient_examples(t);
@@ -300,6 +317,8 @@ static fg_flow run(fg_trace *t, fg_icode *icode, const fg_resume_point *point, b
         t->broke.reason = first.reason;
         t->broke.line = first.line;
         t->broke.code = first.code;
+        if (flow == FG_FLOW_BREAK)
+            again_up_to(t, t->unmade);
         FG_DO(flow);
     } else {
         return flow;
@@ -422,17 +441,20 @@ static fg_status compile_in(fg_trace *t, fg_compile_request *request, const fg_r
         request->forever = 1;
         return FG_ERR_UNSUPPORTED;
     }
-    if (request->n_entries > 0)
+    if (request->n_entries > 0 && t->stop->tries == 0)
         FG_TRY(log_recompile(request));
     double traced_from = fg_seconds();
     st = flow_status(run(t, icode, point, &broke));
     FG_TIME(TRACE, fg_seconds() - traced_from);
+    if (st == FG_ERR_UNSUPPORTED && t->again && !request->options->fullgraph)
+        return st;
+    t->again = false;
     if ((st == FG_ERR_UNSUPPORTED || (st == FG_OK && broke)) && t->broke.context != NULL) {
         bool raises = t->broke.reason == FG_BREAK_RAISES;
         if (request->options->fullgraph && !raises)
             return raise_unsupported(t);
         if (!raises)
-            FG_TRY(log_break(t, request->code) == FG_OK ? st : FG_ERR_PYTHON);
+            FG_TRY(log_break(t, request->code, st == FG_OK ? 0 : request->pause) == FG_OK ? st : FG_ERR_PYTHON);
     }
     if ((st == FG_ERR_UNSUPPORTED || broke) && t->broke.reason == FG_BREAK_TOO_LONG)
         point->table->n_too_long++;
@@ -456,14 +478,14 @@ fail:
     return st;
 }
 
-static fg_status compile(fg_compile_request *request, fg_entry **out)
+static fg_status compile_up_to(fg_compile_request *request, fg_trace_stop *stop, fg_entry **out, bool *again)
 {
-    fg_trace t = {.view = request->view, .budget = TRACE_BUDGET};
+    fg_trace t = {.view = request->view, .budget = TRACE_BUDGET, .stop = stop, .unmade = UINT32_MAX};
     fg_resume_point *point = request->user;
     fg_icode *icode = NULL;
     fg_status st = FG_OK;
     PyCodeObject *code = request->code;
-    *out = NULL;
+    *again = false;
     if ((code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) || !(code->co_flags & CO_OPTIMIZED)) {
         request->forever = 1;
         return FG_ERR_UNSUPPORTED;
@@ -490,6 +512,7 @@ static fg_status compile(fg_compile_request *request, fg_entry **out)
     t.ir.root = icode;
     t.ir.start_pc = point->pc;
     st = compile_in(&t, request, point, icode, out);
+    *again = st == FG_ERR_UNSUPPORTED && t.again;
 fail:
     if (st != FG_OK && st != FG_ERR_UNSUPPORTED)
         st = report_internal(code, st);
@@ -505,6 +528,21 @@ fail:
     PyErr_Restore(type, value, tb);
     fg_free(t.log);
     fg_arena_fini(&t.arena);
+    return st;
+}
+
+static fg_status compile(fg_compile_request *request, fg_entry **out)
+{
+    fg_trace_stop stop = {.at = UINT32_MAX};
+    bool again = true;
+    fg_status st = FG_OK;
+    for (*out = NULL; again; stop.tries++)
+        st = compile_up_to(request, &stop, out, &again);
+    PyObject *type, *value, *tb;
+    PyErr_Fetch(&type, &value, &tb);
+    Py_XDECREF(stop.why.context);
+    Py_XDECREF(stop.why.stack);
+    PyErr_Restore(type, value, tb);
     return st;
 }
 

@@ -66,6 +66,16 @@ static bool is_settled(const fg_trace *t)
     return true;
 }
 
+/* Where the call was traced before, and what that trace went on to make has no run-time form. */
+static fg_flow stop(fg_trace *t)
+{
+    const fg_break_info *why = &t->stop->why;
+    const fg_flow flow = fg_break(t, why->reason, "%U", why->context);
+    if (flow == FG_FLOW_BREAK)
+        Py_XSETREF(t->broke.stack, Py_NewRef(why->stack));
+    return flow;
+}
+
 fg_flow fg_trace_run(fg_trace *t, bool *returned, fg_value **result)
 {
     fg_trace_mark mark = fg_trace_mark_get(t);
@@ -83,7 +93,9 @@ fg_flow fg_trace_run(fg_trace *t, bool *returned, fg_value **result)
             }
         }
         fg_flow flow = FG_FLOW_OK;
-        if ((--t->budget & 1023) == 0 && fg_signal_is_pending())
+        if (t->frame == t->root && t->now++ >= t->stop->at)
+            flow = stop(t);
+        else if ((--t->budget & 1023) == 0 && fg_signal_is_pending())
             flow = fg_break(t, FG_BREAK_RAISES, "a signal waits for its handler"); /* which is the user's, in a frame of theirs */
         else if (t->budget < 0)
             flow = fg_break(t, FG_BREAK_TOO_LONG, "the instruction budget of one trace is used up");

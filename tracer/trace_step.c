@@ -347,28 +347,32 @@ static fg_flow materialise_virtual(fg_trace *t, fg_value *v)
     return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "a value of kind %d has no run-time form", v->kind);
 }
 
+static fg_flow materialise(fg_trace *t, fg_value *v)
+{
+    fg_node node;
+    FG_DO(fg_deeper(t));
+    FG_DO(fg_node_of(t, v, &node));
+    if (node != FG_NODE_NONE)
+        return v->kind == FG_V_CONST && may_embed(v->real) && !PyFunction_Check(v->real) ? constant(t, v, v->real) : input(t, v, node);
+    if (v->is_building)
+        return fg_break(t, FG_BREAK_ALIASING, "a container that contains itself");
+    if (fg_stack_left() < STACK_ROOM)
+        return fg_break(t, FG_BREAK_TOO_LONG, "containers nested very deep");
+    FG_SET(t, v->is_building, 1);
+    FG_DO(materialise_virtual(t, v));
+    FG_SET(t, v->is_building, 0);
+    if (t->catching.is_making && t->ir.regs[v->reg].kind == FG_REG_STEP)
+        FG_DO(fg_push(t, &t->catching.made, &t->catching.n_made, &t->catching.cap_made, v));
+    return FG_FLOW_OK;
+}
+
 fg_flow fg_materialise(fg_trace *t, fg_value *v, fg_reg *reg)
 {
-    FG_DO(fg_deeper(t));
     if (v->reg == FG_REG_NONE) {
-        fg_node node;
-        FG_DO(fg_node_of(t, v, &node));
-        if (node != FG_NODE_NONE) {
-            if (v->kind == FG_V_CONST && may_embed(v->real) && !PyFunction_Check(v->real))
-                FG_DO(constant(t, v, v->real));
-            else
-                FG_DO(input(t, v, node));
-        } else {
-            if (v->is_building)
-                return fg_break(t, FG_BREAK_ALIASING, "a container that contains itself");
-            if (fg_stack_left() < STACK_ROOM)
-                return fg_break(t, FG_BREAK_TOO_LONG, "containers nested very deep");
-            FG_SET(t, v->is_building, 1);
-            FG_DO(materialise_virtual(t, v));
-            FG_SET(t, v->is_building, 0);
-            if (t->catching.is_making && t->ir.regs[v->reg].kind == FG_REG_STEP)
-                FG_DO(fg_push(t, &t->catching.made, &t->catching.n_made, &t->catching.cap_made, v));
-        }
+        fg_flow flow = materialise(t, v);
+        if (flow == FG_FLOW_BREAK && t->unmade == UINT32_MAX) /* the innermost that has none */
+            t->unmade = v->born;
+        FG_DO(flow);
     }
     *reg = v->reg;
     return FG_FLOW_OK;

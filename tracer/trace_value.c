@@ -15,6 +15,7 @@ fg_value *fg_value_new(fg_trace *t, fg_vkind kind)
     v->node = v->parent = FG_NODE_NONE;
     v->reg = FG_REG_NONE;
     v->step = -1;
+    v->born = t->now;
     return v;
 }
 

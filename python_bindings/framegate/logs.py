@@ -113,14 +113,22 @@ def _print(artifact: str, text: str) -> None:
 
 
 def graph_break(
-    function: str, gb_type: str, context: str = "", explanation: str = "", hints: Iterable[str] = (), user_stack: Iterable[exc.Frame] = ()
+    function: str,
+    gb_type: str,
+    context: str = "",
+    explanation: str = "",
+    hints: Iterable[str] = (),
+    user_stack: Iterable[exc.Frame] = (),
+    pause: int = 0,
 ) -> None:
-    """One graph break while ``function`` (a qualified name) is traced. ``user_stack``: (file, line, function), outermost first."""
+    """One graph break while ``function`` (a qualified name) is traced. ``user_stack``: (file, line, function), outermost first. ``pause``: so many calls
+    that no entry fits run plain before the next compile, since none of the last ones gave an entry."""
     reason = exc.BreakReason(gb_type, context, explanation, tuple(hints), tuple(user_stack))
     _stats.count_break(gb_type)
     _emit("graph_break", {"function": function, "reason": reason})
     if "graph_breaks" in _enabled:
-        _print("graph_breaks", f"in {function}\n{reason}")
+        vain = f"\n  No entry came of this compile nor of those before: {pause} calls run plain before the next one." if pause else ""
+        _print("graph_breaks", f"in {function}\n{reason}{vain}")
 
 
 def recompile(function: str, filename: str, line: int, reasons: Iterable[tuple[str, Iterable[str]]]) -> None:

@@ -21,6 +21,7 @@
 
 enum {
     STACK_INPUTS = 2048, /* by alloca; beyond it from the heap */
+    MAX_VAIN = 3,        /* compiles in a row that may give no entry before there are pauses, each twice as long */
     MAX_ROUNDS = 4       /* evaluations of one call: a target to make, an entry that dies under us, … */
 };
 
@@ -108,7 +109,7 @@ static PyObject *name_of(const fg_view *view)
 static fg_status may_compile(fg_site_owner *owner, const fg_view *view, uint32_t n_entries)
 {
     fg_site *site = owner->site;
-    if (compile_callback == NULL || site->never || owner->state != FG_RUN_DEFAULT || fg_hook.plain)
+    if (compile_callback == NULL || site->never || site->misses < site->vain_until || owner->state != FG_RUN_DEFAULT || fg_hook.plain)
         return FG_ERR_UNSUPPORTED;
     if (site->compiling == fg_hook.fork_generation) {
         FG_COUNT(BUSY, 1);
@@ -244,6 +245,7 @@ static fg_status compile_entry(fg_site *site, fg_site_owner *owner, const fg_vie
         .frame_id = site->frame_id,
         .entry_id = site->next_entry_id++,
         .n_entries = n_entries,
+        .pause = site->n_vain < MAX_VAIN ? 0 : UINT64_C(1) << (site->n_vain - MAX_VAIN + 3),
     };
     owner->compiles++;
     FG_COUNT(COMPILES, 1);
@@ -266,8 +268,13 @@ static fg_status compile_entry(fg_site *site, fg_site_owner *owner, const fg_vie
         FG_COUNT(UNSUPPORTED, 1);
         if (st == FG_ERR_UNSUPPORTED && request.forever)
             site->never = 1;
+        if (st == FG_ERR_UNSUPPORTED && !site->options.fullgraph) {
+            site->n_vain += site->n_vain < 40;
+            site->vain_until = site->misses + request.pause + 1;
+        }
         return st;
     }
+    site->n_vain = 0;
     (*out)->frame_id = request.frame_id;
     (*out)->entry_id = request.entry_id;
     return FG_OK;

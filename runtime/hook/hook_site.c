@@ -232,6 +232,8 @@ void fg_site_reset(fg_site *site)
 {
     fg_site_take(site);
     site->never = 0;
+    site->n_vain = 0;
+    site->vain_until = 0;
     site->next_entry_id = 0;
     for (fg_site_owner *owner = site->owners; owner != NULL; owner = owner->next) {
         owner->compiles = 0;

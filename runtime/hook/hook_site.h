@@ -58,7 +58,8 @@ typedef struct fg_compile_request {
     FG_BORROWED PyObject *object; /* the gate or segment, may be NULL */
     void *user;                   /* fg_site_user of this site */
     int32_t frame_id, entry_id;
-    int n_entries; /* living entries of this site: 0 is a first compile */
+    int n_entries;  /* living entries of this site: 0 is a first compile */
+    uint64_t pause; /* misses that run plain before the next compile, if this one too gives no entry; 0: none */
     /* Out: with FG_ERR_UNSUPPORTED, 1 means whatever the arguments: this site never compiles again until reset. */
     int forever;
 } fg_compile_request;
@@ -82,9 +83,11 @@ typedef struct fg_site_user_ops {
 
 struct fg_site {
     PyObject_HEAD fg_cache cache;
-    uint32_t compiling; /* fork generation that is compiling here, 0: nobody */
-    uint8_t never;      /* a compile said "forever" */
-    int32_t frame_id;   /* -1 until the first compile */
+    uint32_t compiling;  /* fork generation that is compiling here, 0: nobody */
+    uint8_t never;       /* a compile said "forever" */
+    uint8_t n_vain;      /* compiles in a row that gave no entry */
+    uint64_t vain_until; /* no other before this miss */
+    int32_t frame_id;    /* -1 until the first compile */
     int32_t next_entry_id;
     uint64_t misses;
     FG_BORROWED PyCodeObject *code; /* the registry's owners keep it alive while they use the site */
