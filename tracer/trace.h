@@ -114,6 +114,7 @@ struct fg_value {
     PyTypeObject *type;    /* exact type, or NULL if not known */
     PyObject *real;        /* the object at entry, the constant, or an example */
     PyObject *standin;     /* TENSOR: inferred example of its metadata */
+    uint8_t varies;        /* SCALAR from a source: trace_outcome.c */
     uint8_t is_asked;      /* FUNC: attributes were read, which may lie in its __dict__ */
     uint32_t stamp;        /* fg_trace.held_stamp when the root frame had it */
     uint32_t born;         /* fg_trace.now when it was made */
@@ -217,6 +218,8 @@ typedef struct fg_trace {
     bool uses_rules; /* a rule of the user decided about a call; stays set when that call is taken back */
     int64_t budget;  /* instructions left */
     fg_break_info broke;
+    const fg_desc **before; /* the guards of the entries that this code has already */
+    uint32_t n_before, n_outcomes;
     fg_trace_stop *stop;
     uint32_t now;    /* instructions of the root frame so far, the one that runs included */
     uint32_t unmade; /* when that was made which could not be given a run-time form; UINT32_MAX: nothing */
@@ -303,6 +306,8 @@ fg_flow fg_node_of(fg_trace *t, fg_value *v, fg_node *node); /* FG_NODE_NONE if 
 fg_flow fg_look(fg_trace *t, fg_value **v);
 fg_flow fg_guard(fg_trace *t, fg_guard_kind kind, fg_node node, PyObject *object, int64_t lo, int64_t hi);
 fg_flow fg_guard_meta(fg_trace *t, fg_guard_kind kind, fg_node node, const fg_tensor_meta *meta);
+/* A condition that computes (guard_expr.h). */
+fg_flow fg_guard_holds(fg_trace *t, const fg_node *nodes, size_t n, const char *text);
 fg_flow fg_source(fg_trace *t, fg_accessor acc, fg_node parent, PyObject *key, int64_t index, fg_node *out);
 /* From now on the value is one that the trace has written. A break where it is a dict and the attributes of an object that was looked at, or the reverse. */
 fg_flow fg_mutate(fg_trace *t, fg_value *v);
@@ -312,6 +317,10 @@ fg_flow fg_guard_const(fg_trace *t, fg_value *v); /* v becomes a constant: value
 fg_flow fg_array_constants(fg_trace *t);          /* numbers among the operands of array operations (trace_array_constants.c) */
 fg_flow fg_finish_guards(fg_trace *t);            /* distinct facts, torch state */
 fg_flow fg_same_object(fg_trace *t, fg_value *a, fg_value *b, int *same, bool *known);
+
+/* --- decisions on numbers that vary (trace_outcome.c); fixed: nothing else has to be known for it */
+fg_flow fg_outcome_value(fg_trace *t, fg_value *v, bool *fixed); /* v becomes a constant */
+fg_flow fg_outcome_truth(fg_trace *t, fg_value *v, bool truth, bool *fixed);
 
 /* --- what loses a reference (trace_drop.c): a break where the user's code could notice, else the fact that it cannot */
 fg_flow fg_drop(fg_trace *t, fg_value *v);                        /* a reference that was there at entry; NULL: none */

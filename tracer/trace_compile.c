@@ -422,6 +422,17 @@ static fg_status log_recompile(const fg_compile_request *request)
     return st;
 }
 
+static fg_status entries_before(fg_trace *t, const fg_cache_snapshot *entries)
+{
+    if (entries == NULL)
+        return FG_OK;
+    if ((t->before = fg_arena_alloc(&t->arena, (entries->n + 1) * sizeof *t->before)) == NULL)
+        return FG_ERR_NOMEM;
+    for (uint32_t i = 0; i < entries->n; i++)
+        t->before[t->n_before++] = ((const fg_entry *)entries->entries[i])->desc;
+    return FG_OK;
+}
+
 static fg_status compile_in(fg_trace *t, fg_compile_request *request, const fg_resume_point *point, fg_icode *icode, fg_entry **out)
 {
     fg_status st;
@@ -444,7 +455,13 @@ static fg_status compile_in(fg_trace *t, fg_compile_request *request, const fg_r
     if (request->n_entries > 0 && t->stop->tries == 0)
         FG_TRY(log_recompile(request));
     double traced_from = fg_seconds();
-    st = flow_status(run(t, icode, point, &broke));
+    fg_cache_snapshot *entries = request->options->dynamic == 0 ? NULL : fg_cache_snapshot_take(&request->site->cache);
+    st = entries_before(t, entries);
+    if (st == FG_OK)
+        st = flow_status(run(t, icode, point, &broke));
+    t->n_before = 0;
+    if (entries != NULL)
+        fg_cache_snapshot_release_locked(entries);
     FG_TIME(TRACE, fg_seconds() - traced_from);
     if (st == FG_ERR_UNSUPPORTED && t->again && !request->options->fullgraph)
         return st;

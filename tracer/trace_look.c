@@ -73,6 +73,14 @@ static fg_flow relate(fg_trace *t, fg_guard_kind kind, const fg_node *nodes, siz
     return st == FG_ERR_PYTHON ? FG_FLOW_ERROR : fg_nomem();
 }
 
+fg_flow fg_guard_holds(fg_trace *t, const fg_node *nodes, size_t n, const char *text)
+{
+    fg_status st = fg_desc_expression(t->desc, nodes, n, text, origin_here(t));
+    if (st == FG_OK)
+        return FG_FLOW_OK;
+    return st == FG_ERR_PYTHON ? FG_FLOW_ERROR : st == FG_ERR_NOMEM ? fg_nomem() : fg_break(t, FG_BREAK_INTERNAL, "the condition %s", text);
+}
+
 /* --- one value per object */
 
 static size_t id_slot(const struct fg_id_slot *ids, size_t cap, PyObject *object)

@@ -150,6 +150,10 @@ fg_flow fg_concrete(fg_trace *t, fg_value *v)
             continue;
         if (at->kind != FG_V_SCALAR)
             return fg_break(t, FG_BREAK_DATA_DEPENDENT_VALUE, "the value depends on tensor data");
+        bool fixed;
+        FG_DO(fg_outcome_value(t, at, &fixed));
+        if (fixed)
+            continue;
         FG_DO(concrete_one(t, at));
         if (at->node != FG_NODE_NONE)
             continue;
@@ -190,6 +194,12 @@ fg_flow fg_truth(fg_trace *t, fg_value *v, bool *truth)
             *truth = PyObject_IsTrue(v->real) == 1;
             return fg_guard(t, FG_GUARD_TRUTH, node, NULL, *truth, *truth);
         }
+        bool fixed = false;
+        *truth = v->real != NULL && PyObject_IsTrue(v->real) == 1;
+        if (v->real != NULL && v->type != &PyBool_Type)
+            FG_DO(fg_outcome_truth(t, v, *truth, &fixed));
+        if (fixed)
+            return FG_FLOW_OK;
         FG_DO(fg_concrete(t, v));
     }
     if (v->kind == FG_V_CONST) {
@@ -331,6 +341,9 @@ static fg_flow rule_out_errors(fg_trace *t, int op, fg_value *a, fg_value *b, bo
         right = b->kind == FG_V_CONST && b->type == &PyFloat_Type && PyFloat_AS_DOUBLE(b->real) != 0;
         if (b->type == &PyLong_Type)
             FG_DO(keep_small(t, b, true, &right));
+        if (!right && b->type == &PyLong_Type && b->real != NULL && PyObject_IsTrue(b->real) == 1)
+            FG_DO(fg_outcome_truth(t, b, true, &right));
+        left |= is_int(a->type) && is_int(b->type) && op % FG_OP_INPLACE != TRUE_DIVIDE;
     } else if (!right) {
         FG_DO(keep_small(t, b, false, &right));
     }
