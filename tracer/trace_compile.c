@@ -511,7 +511,7 @@ static fg_status compile_up_to(fg_compile_request *request, fg_trace_stop *stop,
     t.ir.arena = &t.arena;
     t.opaque = !is_eager(fg_site_options_backend(request->options));
     t.options = request->options->dict;
-    t.rules = package("framegate._rules", "RULES");
+    t.rules = package("framegate._rules", "TABLE");
     t.owned = PyList_New(0);
     if (t.rules == NULL || t.owned == NULL) {
         st = FG_ERR_PYTHON;

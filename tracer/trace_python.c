@@ -1,6 +1,7 @@
 #include "tracer/trace_python.h"
 
 #include "runtime/cpython/dict.h"
+#include "runtime/hook/hook_rules.h"
 #include <string.h>
 #include <structmember.h>
 
@@ -172,9 +173,11 @@ bool fg_py_is_fake(PyObject *object)
 
 PyObject *fg_py_rule(PyObject *rules, PyObject *callable)
 {
-    /* the dict is keyed by identity-hashed callables; a hash or == of a user's class is never called for a look-up of ours */
-    if (!(PyFunction_Check(callable) || PyCFunction_Check(callable) || Py_TYPE(callable) == &PyType_Type ||
-          Py_TYPE(callable) == fg_names.numpy_ufunc || Py_TYPE(callable) == &PyMethodDescr_Type))
+    if (PyFunction_Check(callable))
+        return fg_rules_of_function(rules, callable);
+    /* the other keys are identity-hashed callables; a hash or == of a user's class is never called for a look-up of ours */
+    if (!(PyCFunction_Check(callable) || Py_TYPE(callable) == &PyType_Type || Py_TYPE(callable) == fg_names.numpy_ufunc ||
+          Py_TYPE(callable) == &PyMethodDescr_Type))
         return NULL;
     PyObject *rule = PyDict_GetItemWithError(rules, callable);
     if (rule == NULL)

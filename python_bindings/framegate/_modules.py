@@ -18,7 +18,8 @@ from typing import Any
 
 from framegate import _core
 
-_classes: weakref.WeakKeyDictionary[type, type] = weakref.WeakKeyDictionary()
+# The made class is held by its instances only: it has the user's class as a base, which would otherwise live for ever.
+_classes: weakref.WeakKeyDictionary[type, weakref.ref[type]] = weakref.WeakKeyDictionary()
 
 
 class _Compiled:
@@ -110,7 +111,8 @@ class _Slots:
 
 
 def _class_for(cls: type, uses_forward: bool) -> type:
-    made = _classes.get(cls)
+    known = _classes.get(cls)
+    made = None if known is None else known()
     if made is None:
         body: dict[str, Any] = {
             "__slots__": ("_framegate_original", "_framegate_gate", "_framegate_options"),
@@ -128,7 +130,7 @@ def _class_for(cls: type, uses_forward: bool) -> type:
             _core.module_call_arm(made, torch_module.__call__, sys.modules[torch_module.__module__].__dict__)
         else:
             _core.module_call_arm(made, None, None)
-        _classes[cls] = made
+        _classes[cls] = weakref.ref(made)
     return made
 
 

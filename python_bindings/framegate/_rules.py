@@ -1,4 +1,4 @@
-"""How the tracer treats particular callables: one dict that it reads, and the public functions that write it.
+"""How the tracer treats particular callables: one table that it reads, and the public functions that write it.
 
 `RULES` maps a callable to one of
 ``"inline"`` (trace into it), ``"graph"`` (one opaque operation), ``"break"`` (a graph break), ``"forbid"`` (an error under any setting),
@@ -11,12 +11,57 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any, TypeVar
 
 from framegate import _core
 
-RULES: dict[Callable[..., Any], str | tuple[str, Callable[..., Any]]] = {}
+Rule = str | tuple[str, Callable[..., Any]]
+
+#: What the C part reads. A Python function has its row under its ``id``, as (weak reference, rule); any other callable is its own key.
+TABLE: dict[Any, Any] = {}
+
+
+class _Rules(MutableMapping[Any, Any]):
+    """`TABLE` by callable. It keeps no Python function alive: who disables a function that it has just made does not have to say when it is done with it."""
+
+    def __getitem__(self, fn: Any) -> Rule:
+        if not isinstance(fn, types.FunctionType):
+            return TABLE[fn]
+        row = TABLE.get(id(fn))
+        if row is None or row[0]() is not fn:
+            raise KeyError(fn)
+        return row[1]
+
+    def __setitem__(self, fn: Any, rule: Rule) -> None:
+        if not isinstance(fn, types.FunctionType):
+            TABLE[fn] = rule
+            return
+        key = id(fn)
+
+        def forget(dead: Any) -> None:
+            row = TABLE.get(key)
+            if row is not None and row[0] is dead:
+                del TABLE[key]
+
+        TABLE[key] = (weakref.ref(fn, forget), rule)
+
+    def __delitem__(self, fn: Any) -> None:
+        self[fn]
+        del TABLE[id(fn) if isinstance(fn, types.FunctionType) else fn]
+
+    def __iter__(self) -> Iterator[Any]:
+        for key, row in list(TABLE.items()):
+            fn = row[0]() if type(key) is int else key
+            if fn is not None:
+                yield fn
+
+    def __len__(self) -> int:
+        return len(TABLE)
+
+
+RULES = _Rules()
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

@@ -15,6 +15,7 @@
 #include "runtime/hook/hook_gate.h"
 #include "runtime/hook/hook_hit.h"
 #include "runtime/hook/hook_intercept.h"
+#include "runtime/hook/hook_rules.h"
 #include "runtime/hook/hook_thread.h"
 
 #include <string.h>
@@ -161,15 +162,12 @@ static int is_import_system(const PyCodeObject *code)
             PyUnicode_CompareWithASCIIString(code->co_filename, "<frozen importlib._bootstrap_external>") == 0);
 }
 
-/* framegate._rules.RULES has a row for this function, whatever it says: it is to run as it is. */
+/* framegate._rules.TABLE has a row for this function, whatever it says: it is to run as it is. */
 static int has_rule(PyObject *func)
 {
     PyObject *modules = PyImport_GetModuleDict(), *module = modules == NULL ? NULL : PyDict_GetItemString(modules, "framegate._rules");
-    PyObject *rules = module == NULL || !PyModule_Check(module) ? NULL : PyDict_GetItemString(PyModule_GetDict(module), "RULES");
-    int has = rules != NULL && PyDict_CheckExact(rules) ? PyDict_Contains(rules, func) : 0;
-    if (has < 0)
-        PyErr_Clear();
-    return has > 0;
+    PyObject *rules = module == NULL || !PyModule_Check(module) ? NULL : PyDict_GetItemString(PyModule_GetDict(module), "TABLE");
+    return rules != NULL && PyDict_CheckExact(rules) && fg_rules_of_function(rules, func) != NULL;
 }
 
 /* The user's word on a code object. Errors are reported, not raised: the frame has nothing to do with them. */
