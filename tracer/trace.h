@@ -75,7 +75,8 @@ typedef enum fg_iter_kind {
     FG_ITER_MAP,       /* function a over the iterators `items` */
     FG_ITER_FILTER,    /* of iterator b what function a (None: truth) accepts */
     FG_ITER_GENERATOR, /* a generator expression: its frame is run on demand */
-    FG_ITER_REVERSED
+    FG_ITER_REVERSED,
+    FG_ITER_TOOL /* of itertools (trace_itertools.c) */
 } fg_iter_kind;
 
 enum { FG_VIEW_ATTRS = 3 };
@@ -115,6 +116,8 @@ struct fg_value {
     PyObject *real;        /* the object at entry, the constant, or an example */
     PyObject *standin;     /* TENSOR: inferred example of its metadata */
     uint8_t varies;        /* SCALAR from a source: trace_outcome.c */
+    uint8_t is_partial;    /* OBJECT made at run time: what it has beside its map and its class is not known */
+    uint8_t is_told_apart; /* OBJECT, FUNC: a key or member by its identity */
     uint8_t is_asked;      /* FUNC: attributes were read, which may lie in its __dict__ */
     uint32_t stamp;        /* fg_trace.held_stamp when the root frame had it */
     uint32_t born;         /* fg_trace.now when it was made */
@@ -123,6 +126,7 @@ struct fg_value {
     int32_t n, cap;
     fg_vmap map;             /* dict entries, instance attributes */
     struct fg_tframe *frame; /* generator iterators */
+    int64_t tool[3];         /* iterators of itertools: numbers of theirs */
     fg_ambient *ambient;     /* OPAQUE: a manager of trace_ambient.c, or its __exit__ */
     fg_value *a, *b, *c,
         *d; /* method: function, self; cell: contents; function: defaults, kwdefaults, closure, globals; iter: inner; super: type, self */
@@ -446,7 +450,10 @@ fg_flow fg_len(fg_trace *t, fg_value *o, int64_t *len);
 fg_flow fg_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value **out);
 fg_flow fg_store_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value *v);
 fg_flow fg_delete_subscr(fg_trace *t, fg_value *o, fg_value *k);
-fg_flow fg_set_member(fg_trace *t, fg_value *set, fg_value *item);
+/* Keys and members by identity (trace_identity.c). */
+fg_flow fg_set_member(fg_trace *t, fg_value *item);
+fg_flow fg_set_find_member(fg_trace *t, fg_value *set, fg_value *item, int32_t *at);
+fg_flow fg_dict_key(fg_trace *t, const fg_value *dict, fg_value *key, FG_BORROWED PyObject **out);
 fg_flow fg_contains(fg_trace *t, fg_value *item, fg_value *o, bool *found);
 fg_flow fg_container_method(fg_trace *t, fg_value *self, PyObject *name, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);
 fg_flow fg_unpack(fg_trace *t, fg_value *o, int32_t n, fg_value **out);
@@ -470,6 +477,11 @@ fg_flow fg_iter_next(fg_trace *t, fg_value *it, fg_value **out); /* *out NULL: e
  * first. Gives an iterator, over the rows if it is a tensor. */
 fg_flow fg_iter_over(fg_trace *t, fg_value *o, fg_value **it);
 fg_flow fg_iter_materialise(fg_trace *t, fg_value *it, fg_reg *reg);
+/* itertools, functools.reduce, and methods of C that belong to a class (trace_itertools.c) */
+fg_flow fg_call_itertools(fg_trace *t, PyObject *callable, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out, bool *handled);
+fg_flow fg_call_class_method(fg_trace *t, fg_value *cls, PyObject *descr, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);
+fg_flow fg_itertool_next(fg_trace *t, fg_value *it, fg_value **out);
+fg_flow fg_itertool_materialise(fg_trace *t, fg_value *it, fg_reg *reg);
 
 /* --- calls (trace_call.c, trace_builtin.c, trace_class.c) */
 /* Either gives *out, or pushes a frame (then *out is NULL and the executor goes on in it). */
@@ -486,6 +498,8 @@ fg_flow fg_call_python(fg_trace *t, fg_value *f, fg_value *self, fg_value **args
 fg_flow fg_call_module(fg_trace *t, fg_value *m, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out, bool *handled);
 fg_flow fg_module_attr(fg_trace *t, fg_value *m, PyObject *name, fg_value **out); /* nn.Module.__getattr__; *out NULL: absent */
 bool fg_is_nn_module(PyTypeObject *type);
+/* o[k] for a container of modules and a slice (trace_module_slice.c). */
+fg_flow fg_module_slice(fg_trace *t, fg_value *o, fg_value *k, PyObject *slice, fg_value **out, bool *handled);
 fg_flow fg_torch_overrides(fg_trace *t, PyObject *callable, fg_value **args, int32_t n, fg_value **out, bool *handled);
 fg_flow fg_object_materialise(fg_trace *t, fg_value *o, fg_reg *reg);
 fg_flow fg_call_object_method(fg_trace *t, fg_value *self, PyObject *descr, PyObject *name, fg_value **args, int32_t n, fg_value **out);

@@ -206,6 +206,8 @@ static fg_flow bind(fg_trace *t, fg_value *found, fg_value *self, fg_value *cls,
         }
         return method_new(t, found, self, name, out);
     }
+    if (found->kind == FG_V_CONST && type == &PyClassMethodDescr_Type)
+        return method_new(t, found, cls, name, out);
     if (type != NULL && type->tp_descr_get == NULL) {
         /* the type of the value might grow a __get__ */
         *out = found;
@@ -261,6 +263,8 @@ static fg_flow slot_read(fg_trace *t, fg_value *o, fg_value *descr, PyObject *na
 fg_flow fg_attr_in_instance(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
 {
     *out = NULL;
+    if (o->is_partial && fg_py_type_lookup(o->type, name) == NULL)
+        return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of a %s that was made here", name, o->type->tp_name);
     if (o->is_complete || o->node == FG_NODE_NONE || !fg_type_has_instance_dict(o->type))
         return FG_FLOW_OK;
     PyObject *real = NULL;

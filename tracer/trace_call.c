@@ -356,6 +356,8 @@ static fg_flow call_method(fg_trace *t, fg_value *m, fg_value **args, int32_t n,
         return fg_tensor_method(t, self, m->key, args, n, kwnames, out);
     if (m->a->kind == FG_V_FUNC)
         return fg_call_python(t, m->a, self, args, n, kwnames, out);
+    if (m->a->kind == FG_V_CONST && Py_IS_TYPE(m->a->real, &PyClassMethodDescr_Type))
+        return fg_call_class_method(t, self, m->a->real, args, n, kwnames, out);
     if (m->a->kind == FG_V_CONST && m->key != NULL) {
         if (self->kind == FG_V_OBJECT && self->type != NULL && kwnames != NULL && PyTuple_GET_SIZE(kwnames) > 0)
             return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%U with keywords", m->key);
@@ -369,7 +371,7 @@ static fg_flow call_method(fg_trace *t, fg_value *m, fg_value **args, int32_t n,
 static fg_flow call_object(fg_trace *t, fg_value *f, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out)
 {
     bool handled = false;
-    if (fg_is_nn_module(f->type) && f->node != FG_NODE_NONE) {
+    if (fg_is_nn_module(f->type) && (f->node != FG_NODE_NONE || f->is_partial)) {
         FG_DO(fg_call_module(t, f, args, n, kwnames, out, &handled));
         if (handled)
             return FG_FLOW_OK;
@@ -425,6 +427,9 @@ fg_flow fg_call(fg_trace *t, fg_value *f, fg_value **args, int32_t n, PyObject *
         FG_DO(fg_call_builtin(t, f, callable, args, n, kwnames, out, &handled));
         if (!handled)
             FG_DO(fg_torch_overrides(t, callable, args, n, out, &handled));
+        if (handled)
+            return FG_FLOW_OK;
+        FG_DO(fg_call_itertools(t, callable, args, n, kwnames, out, &handled));
         if (handled)
             return FG_FLOW_OK;
         if (PyType_Check(callable))

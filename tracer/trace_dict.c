@@ -126,7 +126,7 @@ fg_flow fg_dict_set(fg_trace *t, fg_value *dict, fg_value *key, fg_value *v)
     PyObject *k = NULL;
     Py_hash_t hash;
     FG_DO(fg_look(t, &key));
-    FG_DO(fg_key_const(t, key, &k));
+    FG_DO(fg_dict_key(t, dict, key, &k));
     FG_DO(hash_of(t, k, &hash));
     if (dict->map.n > 4096)
         return fg_break(t, FG_BREAK_TOO_LONG, "dict of more than 4096 items");
@@ -155,7 +155,7 @@ fg_flow fg_dict_delete(fg_trace *t, fg_value *dict, PyObject *key)
         return fg_break(t, FG_BREAK_RAISES, "KeyError");
     FG_DO(fg_drop_item(t, dict, key));
     if (!fg_is_virtual(dict)) {
-        fg_value *k = fg_value_const(t, key);
+        fg_value *k = item->keyval != NULL ? item->keyval : fg_value_const(t, key);
         if (k == NULL)
             return FG_FLOW_ERROR;
         FG_DO(fg_mutate(t, dict));

@@ -177,14 +177,20 @@ fg_flow fg_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value **out)
         return FG_FLOW_OK;
     case FG_V_DICT: {
         PyObject *key;
-        FG_DO(fg_key_const(t, k, &key));
+        FG_DO(fg_dict_key(t, o, k, &key));
         FG_DO(fg_dict_get(t, o, key, out));
         return *out ? FG_FLOW_OK : fg_raise_key_error(t, key);
     }
     case FG_V_TENSOR: return fg_tensor_subscr(t, o, k, out);
     case FG_V_OBJECT: {
-        bool found;
-        FG_DO(fg_call_special(t, o, fg_names.s_getitem, &k, 1, out, &found));
+        bool found = false;
+        if (is_slice(k) && fg_is_nn_module(o->type) && !fg_is_virtual(o)) {
+            PyObject *slice;
+            FG_DO(slice_const(t, k, &slice));
+            FG_DO(fg_module_slice(t, o, k, slice, out, &found));
+        }
+        if (!found)
+            FG_DO(fg_call_special(t, o, fg_names.s_getitem, &k, 1, out, &found));
         return found ? FG_FLOW_OK : fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "subscript of %s", o->type->tp_name);
     }
     case FG_V_SCALAR:
@@ -331,7 +337,7 @@ fg_flow fg_delete_subscr(fg_trace *t, fg_value *o, fg_value *k)
     if (o->kind == FG_V_DICT) {
         PyObject *key;
         fg_value *seen;
-        FG_DO(fg_key_const(t, k, &key));
+        FG_DO(fg_dict_key(t, o, k, &key));
         FG_DO(fg_dict_get(t, o, key, &seen));
         return seen ? fg_dict_delete(t, o, key) : fg_break(t, FG_BREAK_RAISES, "KeyError");
     }
@@ -480,26 +486,6 @@ fg_flow fg_equal(fg_trace *t, fg_value *a, fg_value *b, bool *equal)
     return equal_at(t, a, b, 0, equal);
 }
 
-/* What may be asked for in a set, or put into it: constants, and instances that are equal to nothing but themselves. Unhashable items raise. */
-fg_flow fg_set_member(fg_trace *t, fg_value *set, fg_value *item)
-{
-    enum { MAX_INSTANCES = 64 }; /* each pair is a relation */
-    PyTypeObject *base = &PyBaseObject_Type;
-    PyObject *key;
-    FG_DO(fg_look(t, &item));
-    if (item->kind != FG_V_OBJECT || item->type->tp_hash != base->tp_hash || item->type->tp_richcompare != base->tp_richcompare)
-        return fg_key_const(t, item, &key);
-    if (set->n > MAX_INSTANCES)
-        return fg_break(t, FG_BREAK_TOO_LONG, "a set of more than %d instances", MAX_INSTANCES);
-    fg_value *type, *found; /* a class may grow an __eq__ */
-    FG_DO(fg_object_type(t, item, &type));
-    FG_DO(fg_type_lookup(t, type, item->type, fg_names.s_eq, &found));
-    if (found != NULL)
-        FG_DO(fg_look(t, &found));
-    FG_DO(fg_type_lookup(t, type, item->type, fg_names.s_hash, &found));
-    return found != NULL ? fg_look(t, &found) : FG_FLOW_OK;
-}
-
 fg_flow fg_contains(fg_trace *t, fg_value *item, fg_value *o, bool *found)
 {
     FG_DO(fg_look(t, &item));
@@ -514,16 +500,20 @@ fg_flow fg_contains(fg_trace *t, fg_value *item, fg_value *o, bool *found)
     if (o->kind == FG_V_DICT) {
         PyObject *key;
         fg_value *seen;
-        FG_DO(fg_key_const(t, item, &key));
+        FG_DO(fg_dict_key(t, o, item, &key));
         FG_DO(fg_dict_get(t, o, key, &seen));
         *found = seen != NULL;
         return FG_FLOW_OK;
     }
     if (o->kind == FG_V_LIST)
         FG_DO(fg_list_load(t, o));
-    if (o->kind == FG_V_LIST || o->kind == FG_V_TUPLE || o->kind == FG_V_SET) {
-        if (o->kind == FG_V_SET)
-            FG_DO(fg_set_member(t, o, item));
+    if (o->kind == FG_V_SET) {
+        int32_t at;
+        FG_DO(fg_set_find_member(t, o, item, &at));
+        *found = at >= 0;
+        return FG_FLOW_OK;
+    }
+    if (o->kind == FG_V_LIST || o->kind == FG_V_TUPLE) {
         for (int32_t i = 0; i < o->n && !*found; i++)
             FG_DO(fg_equal(t, item, o->items[i], found));
         return FG_FLOW_OK;
@@ -536,6 +526,16 @@ fg_flow fg_contains(fg_trace *t, fg_value *item, fg_value *o, bool *found)
         FG_DO(fg_call_special(t, o, fg_names.s_contains, &item, 1, &out, &has));
         if (has)
             return fg_truth(t, out, found);
+        FG_DO(fg_iter_over(t, o, &out)); /* element by element */
+        for (;;) {
+            fg_value *next;
+            FG_DO(fg_iter_next(t, out, &next));
+            if (next == NULL)
+                return FG_FLOW_OK;
+            FG_DO(fg_equal(t, next, item, found));
+            if (*found)
+                return FG_FLOW_OK;
+        }
     }
     if (o->kind == FG_V_SCALAR)
         FG_DO(fg_concrete(t, o));

@@ -238,6 +238,7 @@ static fg_flow advance(fg_trace *t, fg_value *it, fg_value **out)
     case FG_ITER_MAP: return next_map(t, it, out);
     case FG_ITER_FILTER: return next_filter(t, it, out);
     case FG_ITER_GENERATOR: return fg_trace_resume(t, it->frame, out);
+    case FG_ITER_TOOL: return fg_itertool_next(t, it, out);
     }
     FG_SET(t, it->index, it->index + 1);
     return FG_FLOW_OK;
@@ -318,7 +319,7 @@ fg_flow fg_iter_next(fg_trace *t, fg_value *it, fg_value **out)
     if (is_there)
         FG_DO(emit_next(t, it));
     bool asks_others = it->iter_kind == FG_ITER_ENUMERATE || it->iter_kind == FG_ITER_ZIP || it->iter_kind == FG_ITER_MAP ||
-                       it->iter_kind == FG_ITER_FILTER; /* each time again */
+                       it->iter_kind == FG_ITER_FILTER || it->iter_kind == FG_ITER_TOOL; /* each time again */
     if (*out == NULL && !asks_others)
         FG_SET(t, it->is_complete, 1);
     return FG_FLOW_OK;
@@ -411,6 +412,7 @@ fg_flow fg_iter_materialise(fg_trace *t, fg_value *it, fg_reg *reg)
             FG_DO(fg_materialise(t, it->items[i], &regs[i + 1]));
         return fg_emit(t, FG_STEP_CALL, 0, 0, NULL, NULL, regs, it->n + 1, reg);
     }
+    case FG_ITER_TOOL: return fg_itertool_materialise(t, it, reg);
     default: return fg_break(t, FG_BREAK_ITERATOR, "iterator");
     }
 }

@@ -499,7 +499,7 @@ static fg_flow distinct_group(fg_trace *t, int32_t from, fg_node *nodes)
         fg_value *v = t->tracked[i];
         if (v->kind != first->kind || (v->kind != FG_V_TENSOR && v->type != first->type))
             continue;
-        wanted |= v->is_mutated != 0;
+        wanted |= v->is_mutated || v->is_told_apart;
         FG_DO(fg_node_of(t, v, &nodes[n]));
         n++;
     }

@@ -281,7 +281,7 @@ static fg_flow list_sort(fg_trace *t, fg_value *self, const fg_call_args *a, fg_
 static fg_flow dict_get(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
     PyObject *key;
-    FG_DO(fg_key_const(t, a->v[0], &key));
+    FG_DO(fg_dict_key(t, self, a->v[0], &key));
     FG_DO(fg_dict_get(t, self, key, out));
     if (*out != NULL)
         return FG_FLOW_OK;
@@ -293,7 +293,7 @@ static fg_flow dict_get(fg_trace *t, fg_value *self, const fg_call_args *a, fg_v
 static fg_flow dict_setdefault(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
     PyObject *key;
-    FG_DO(fg_key_const(t, a->v[0], &key));
+    FG_DO(fg_dict_key(t, self, a->v[0], &key));
     FG_DO(fg_dict_get(t, self, key, out));
     if (*out != NULL)
         return FG_FLOW_OK;
@@ -307,7 +307,7 @@ static fg_flow dict_setdefault(fg_trace *t, fg_value *self, const fg_call_args *
 static fg_flow dict_pop(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
     PyObject *key;
-    FG_DO(fg_key_const(t, a->v[0], &key));
+    FG_DO(fg_dict_key(t, self, a->v[0], &key));
     FG_DO(fg_dict_get(t, self, key, out));
     if (*out != NULL) {
         FG_DO(fg_dict_load(t, self)); /* a later insertion of the key goes last: the order must be known */
@@ -413,8 +413,7 @@ static fg_flow set_add(fg_trace *t, fg_value *self, const fg_call_args *a, fg_va
 static fg_flow set_discard(fg_trace *t, fg_value *self, const fg_call_args *a, fg_value **out)
 {
     int32_t at;
-    FG_DO(fg_set_member(t, self, a->v[0]));
-    FG_DO(seq_find(t, self, a->v[0], &at));
+    FG_DO(fg_set_find_member(t, self, a->v[0], &at));
     FG_DO(fg_list_changed(t, self, "discard", a->v, 1));
     if (at >= 0)
         FG_DO(remove_at(t, self, at));

@@ -55,7 +55,7 @@ static fg_flow has_no_hooks(fg_trace *t, fg_value *m, bool *none)
 {
     static const char *const names[] = {"_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"};
     *none = false;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof *names && !m->is_partial; i++) { /* a new module has none */
         PyObject *name = fg_own(t, PyUnicode_InternFromString(names[i]));
         PyObject *hooks = name ? fg_instance_attr(m->real, name) : NULL;
         if (name == NULL)

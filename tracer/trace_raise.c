@@ -114,6 +114,8 @@ fg_flow fg_raise_new(fg_trace *t, PyObject *type, const char *format, ...)
 
 fg_flow fg_raise_key_error(fg_trace *t, PyObject *key)
 {
+    if (!fg_is_key_const(key)) /* an object of the user's, which the exception would keep */
+        return fg_break(t, FG_BREAK_RAISES, "KeyError");
     PyObject *example = PyObject_CallOneArg(PyExc_KeyError, key);
     if (example == NULL)
         return FG_FLOW_ERROR;
