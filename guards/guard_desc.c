@@ -183,7 +183,9 @@ static int64_t index_limit(fg_accessor acc)
     return acc == FG_ACC_FUNC_PART || acc == FG_ACC_CODE_PART ? 5 : INT64_MAX;
 }
 
-fg_status fg_desc_source_any(fg_desc *desc, fg_accessor acc, fg_node parent, PyObject *key, PyObject *label, int64_t index, fg_node *out)
+/* own: behind all others, since a text leaves them out and numbers the others by their places. */
+static fg_status intern(fg_desc *desc, fg_accessor acc, fg_node parent, PyObject *key, PyObject *label, int64_t index, int own,
+                        fg_node *out)
 {
     fg_status st;
     fg_key_class keys;
@@ -241,6 +243,8 @@ fg_status fg_desc_source_any(fg_desc *desc, fg_accessor acc, fg_node parent, PyO
         return FG_OK;
     }
 
+    if (!own && desc->n_nodes > 0 && fg_node_is_own(desc, (fg_node)desc->n_nodes - 1))
+        return FG_ERR_INVALID;
     FG_TRY(fg_grow(&desc->nodes, &desc->cap_nodes, desc->n_nodes + 1, sizeof *desc->nodes));
     fg_node_record node = {.acc = (uint8_t)acc,
                            .parent = parent,
@@ -273,9 +277,14 @@ fail:
     return st;
 }
 
+fg_status fg_desc_source_any(fg_desc *desc, fg_accessor acc, fg_node parent, PyObject *key, PyObject *label, int64_t index, fg_node *out)
+{
+    return intern(desc, acc, parent, key, label, index, 0, out);
+}
+
 fg_status fg_desc_source(fg_desc *desc, fg_accessor acc, fg_node parent, PyObject *key, int64_t index, fg_node *out)
 {
-    return fg_desc_source_any(desc, acc, parent, key, NULL, index, out);
+    return intern(desc, acc, parent, key, NULL, index, 0, out);
 }
 
 /* ---- arguments ---- */
@@ -502,7 +511,7 @@ fg_status fg_desc_guard_any(fg_desc *desc, fg_guard_kind kind, fg_node node, con
         return FG_ERR_INVALID;
     fg_arg_class args = fg_guard_arg_class(kind);
     if (args == FG_ARG_NODES || args == FG_ARG_EXPR ||
-        (fg_guard_is_loose(kind) ? node != FG_NODE_NONE : node < 0 || (uint32_t)node >= desc->n_nodes))
+        (fg_guard_is_loose(kind) ? node != FG_NODE_NONE : node < 0 || (uint32_t)node >= desc->n_nodes || fg_node_is_own(desc, node)))
         return FG_ERR_INVALID;
     if (kind == FG_GUARD_ABC_TOKEN)
         (void)fg_abc_token_at(); /* found now, so that a check only reads it */
@@ -557,7 +566,7 @@ fg_status fg_desc_relation_any(fg_desc *desc, fg_guard_kind kind, const fg_node 
         fg_guard_arg_class(kind) != (expr != NULL ? FG_ARG_EXPR : FG_ARG_NODES))
         return FG_ERR_INVALID;
     for (size_t i = 0; i < n; i++) {
-        if (nodes[i] < 0 || (uint32_t)nodes[i] >= desc->n_nodes)
+        if (nodes[i] < 0 || (uint32_t)nodes[i] >= desc->n_nodes || fg_node_is_own(desc, nodes[i]))
             return FG_ERR_INVALID;
     }
     /* The types of what is read as a tensor become known now, so that a check need not ask them. */
@@ -601,10 +610,13 @@ fg_status fg_desc_expression(fg_desc *desc, const fg_node *nodes, size_t n, cons
 
 fg_status fg_desc_own(fg_desc *desc, PyObject *object, fg_node *out)
 {
-    fg_status st = fg_desc_source(desc, FG_ACC_CONST, FG_NODE_NONE, object, 0, out);
+    const uint32_t before = desc->n_nodes;
+    fg_status st = intern(desc, FG_ACC_CONST, FG_NODE_NONE, object, NULL, 0, 1, out);
     if (st != FG_OK)
         return st;
     fg_hold *hold = &desc->holds[desc->nodes[*out].hold];
+    if (desc->n_nodes == before && !hold->own)
+        return FG_ERR_INVALID;
     hold->own = 1;
     if (hold->weak) {
         Py_SETREF(hold->ref, Py_NewRef(object));

@@ -71,7 +71,8 @@ int fg_desc_fixes_otherwise(const fg_desc *desc, const fg_desc *now, fg_node nod
 int fg_desc_traverse(const fg_desc *desc, visitproc visit, void *arg);
 void fg_desc_clear(fg_desc *desc);
 
-/* A source that is an object made for this entry, which the description keeps alive: one that refers to nothing of the user's. */
+/* A source that is an object made for this entry, which the description keeps alive: one that refers to nothing of the user's. It is behind all sources, has no
+ * conditions and no children, and a text leaves it out. FG_ERR_INVALID from whatever would change that. */
 fg_status fg_desc_own(fg_desc *desc, PyObject *object, fg_node *out);
 /* The node's value is an input of the target; gives its position. */
 fg_status fg_desc_output(fg_desc *desc, fg_node node, uint32_t *position);

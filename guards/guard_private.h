@@ -88,6 +88,12 @@ struct fg_desc {
     void *entry;
 };
 
+/* What was made for the entry (fg_desc_own) is no condition, and nothing that a text could name. */
+static inline int fg_node_is_own(const fg_desc *desc, fg_node node)
+{
+    return desc->nodes[node].hold >= 0 && desc->holds[desc->nodes[node].hold].own;
+}
+
 /* ---- tables over the .def files ---- */
 typedef enum fg_key_class { FG_KEY_NONE, FG_KEY_INDEX, FG_KEY_NAME, FG_KEY_OBJECT } fg_key_class;
 typedef enum fg_arg_class {

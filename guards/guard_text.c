@@ -209,12 +209,6 @@ static int add_origin(PyObject *list, const fg_guard_record *guard)
     return bad ? -1 : 0;
 }
 
-/* What was made for the entry is no condition, and nothing that a text could name. Such nodes are the last ones. */
-static int is_own(const fg_desc *desc, fg_node node)
-{
-    return desc->nodes[node].hold >= 0 && desc->holds[desc->nodes[node].hold].own;
-}
-
 static int add_node(PyObject *list, const fg_desc *desc, uint32_t index)
 {
     const fg_node_record *node = &desc->nodes[index];
@@ -277,7 +271,7 @@ PyObject *fg_desc_to_text(const fg_desc *desc)
             goto fail;
     }
     for (uint32_t i = 0; i < desc->n_nodes; i++) {
-        if (!is_own(desc, (fg_node)i) && add_node(list, desc, i) < 0)
+        if (!fg_node_is_own(desc, (fg_node)i) && add_node(list, desc, i) < 0)
             goto fail;
     }
     for (uint32_t i = 0; i < desc->n_guards; i++) {
@@ -285,7 +279,7 @@ PyObject *fg_desc_to_text(const fg_desc *desc)
             goto fail;
     }
     for (uint32_t i = 0; i < desc->n_outputs; i++) {
-        if (!is_own(desc, desc->outputs[i]) && fg_text_add(list, "output n%d\n", (int)desc->outputs[i]) < 0)
+        if (!fg_node_is_own(desc, desc->outputs[i]) && fg_text_add(list, "output n%d\n", (int)desc->outputs[i]) < 0)
             goto fail;
     }
     return fg_text_join(list, "");

@@ -11,6 +11,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -226,6 +227,51 @@ static void pending_exception_survives_an_evaluation(void **state)
     Py_DECREF(none);
 }
 
+/* What an entry owns is behind all sources and has no conditions: a text leaves it out, and numbers the others by their places. */
+static void what_an_entry_owns_stands_last(void **state)
+{
+    (void)state;
+    fg_desc *desc;
+    fg_node arg, own, again, other, both[2];
+    fg_origin origin = {NULL, 1};
+    uint32_t position;
+    PyObject *one = PyRun_String("np.zeros(3)", Py_eval_input, namespace, namespace);
+    PyObject *two = PyRun_String("np.zeros(3)", Py_eval_input, namespace, namespace);
+
+    assert_int_equal(fg_desc_new(&desc), FG_OK);
+    assert_int_equal(fg_desc_source(desc, FG_ACC_ARG, FG_NODE_NONE, NULL, 0, &arg), FG_OK);
+    assert_int_equal(fg_desc_source(desc, FG_ACC_CONST, FG_NODE_NONE, (PyObject *)&PyList_Type, 0, &other), FG_OK);
+    fg_desc_mark mark = fg_desc_mark_get(desc);
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(fg_desc_own(desc, (PyObject *)&PyList_Type, &again), FG_ERR_INVALID);
+        assert_int_equal(fg_desc_own(desc, one, &own), FG_OK);
+        assert_int_equal(fg_desc_own(desc, two, &other), FG_OK);
+        assert_int_equal(fg_desc_own(desc, one, &again), FG_OK);
+        assert_int_equal(again, own);
+        assert_int_equal(fg_desc_output(desc, own, &position), FG_OK);
+        assert_int_equal(fg_desc_source(desc, FG_ACC_ARG, FG_NODE_NONE, NULL, 0, &again), FG_OK); /* known */
+        assert_int_equal(again, arg);
+        assert_int_equal(fg_desc_source(desc, FG_ACC_ARG, FG_NODE_NONE, NULL, 1, &again), FG_ERR_INVALID);
+        assert_int_equal(fg_desc_source(desc, FG_ACC_LIST_ITEM, own, NULL, 0, &again), FG_ERR_INVALID);
+        assert_int_equal(fg_desc_guard(desc, FG_GUARD_PRESENT, own, (fg_guard_arg){0}, origin), FG_ERR_INVALID);
+        both[0] = arg;
+        both[1] = own;
+        assert_int_equal(fg_desc_relation(desc, FG_GUARD_SAME, both, 2, origin), FG_ERR_INVALID);
+        assert_int_equal(fg_desc_guard(desc, FG_GUARD_PRESENT, arg, (fg_guard_arg){0}, origin), FG_OK);
+        PyObject *text = fg_desc_to_text(desc);
+        assert_non_null(text);
+        assert_null(strstr(PyUnicode_AsUTF8(text), "n2"));
+        assert_null(strstr(PyUnicode_AsUTF8(text), "output"));
+        Py_DECREF(text);
+        fg_desc_rewind(desc, mark);
+        assert_int_equal(Py_REFCNT(one), 1);
+    }
+    assert_int_equal(fg_desc_source(desc, FG_ACC_ARG, FG_NODE_NONE, NULL, 1, &again), FG_OK);
+    fg_desc_free(desc);
+    Py_DECREF(one);
+    Py_DECREF(two);
+}
+
 static int start(void **state)
 {
     (void)state;
@@ -245,10 +291,9 @@ static int start(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_allocation_may_fail),
-        cmocka_unit_test(death_is_told_once_and_late_listeners_hear_of_it),
-        cmocka_unit_test(freed_description_hears_nothing),
-        cmocka_unit_test(pending_exception_survives_an_evaluation),
+        cmocka_unit_test(every_allocation_may_fail),       cmocka_unit_test(death_is_told_once_and_late_listeners_hear_of_it),
+        cmocka_unit_test(freed_description_hears_nothing), cmocka_unit_test(pending_exception_survives_an_evaluation),
+        cmocka_unit_test(what_an_entry_owns_stands_last),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }
