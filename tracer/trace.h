@@ -436,6 +436,7 @@ fg_flow fg_is_subtype(fg_trace *t, fg_value *type_value, PyTypeObject *type, PyT
 fg_flow fg_super_call(fg_trace *t, fg_value *g, fg_value *cls, fg_value *self, fg_value **out);
 fg_flow fg_object_type(fg_trace *t, fg_value *o, fg_value **out);
 /* Globals (trace_global.c). */
+fg_flow fg_no_lazy_import(fg_trace *t, FG_BORROWED PyObject *name, const fg_value *v); /* a break: reading the name does an import */
 fg_flow fg_global_load(fg_trace *t, fg_tframe *f, PyObject *name, fg_value **out);
 fg_flow fg_global_store(fg_trace *t, fg_tframe *f, PyObject *name, fg_value *v);
 

@@ -514,7 +514,7 @@ static fg_flow find(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg
             FG_DO(fg_dict_get(t, dict, name, out));
             if (*out == NULL)
                 return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "module attribute '%U' is not in the module's dict", name);
-            return FG_FLOW_OK;
+            return fg_no_lazy_import(t, name, *out);
         }
         return instance_attr(t, o, name, out, getter);
     case FG_V_CONST:

@@ -1,5 +1,13 @@
 /* Global names: an item of the function's globals, else one of its builtins. Stores lie over the dict that both a function and its module have. */
+#include "runtime/cpython/dict.h"
 #include "tracer/trace.h"
+
+fg_flow fg_no_lazy_import(fg_trace *t, PyObject *name, const fg_value *v)
+{
+    return v->real != NULL && fg_is_lazy_import(v->real)
+               ? fg_break(t, FG_BREAK_UNSUPPORTED_INSTRUCTION, "'%U' is imported when it is used, which is now", name)
+               : FG_FLOW_OK;
+}
 
 fg_flow fg_global_load(fg_trace *t, fg_tframe *f, PyObject *name, fg_value **out)
 {
@@ -11,7 +19,7 @@ fg_flow fg_global_load(fg_trace *t, fg_tframe *f, PyObject *name, fg_value **out
     }
     if (*out == NULL)
         return fg_break(t, FG_BREAK_RAISES, "name '%U' is not defined", name);
-    return FG_FLOW_OK;
+    return fg_no_lazy_import(t, name, *out);
 }
 
 /* v NULL deletes. */

@@ -11,9 +11,22 @@
 #include "runtime/cpython/dict.h"
 
 #include "runtime/cpython/object_storage.h"
+#if PY_VERSION_HEX >= 0x030f0000
+#include <internal/pycore_lazyimportobject.h>
+#endif
 #include <string.h>
 
 #define PROBE_SHIFT 5
+
+int fg_is_lazy_import(const PyObject *object)
+{
+#if PY_VERSION_HEX >= 0x030f0000
+    return Py_IS_TYPE(object, &PyLazyImport_Type);
+#else
+    (void)object;
+    return 0;
+#endif
+}
 
 static inline Py_ssize_t index_at(const PyDictKeysObject *keys, size_t slot)
 {

@@ -15,6 +15,9 @@
 
 typedef enum fg_find { FG_FIND_UNDECIDED = -1, FG_FIND_ABSENT = 0, FG_FIND_FOUND = 1 } fg_find;
 
+/* 1 if it stands for a module that is imported when a name that it is bound to is read (since CPython 3.15): not what that read gives. */
+int fg_is_lazy_import(const PyObject *object);
+
 /* Equal as dict keys, for values of exact builtin types: FOUND equal, ABSENT different, UNDECIDED where a user's `__eq__` would decide. */
 fg_find fg_key_equal(PyObject *key, PyObject *stored);
 
