@@ -13,6 +13,7 @@
 #include "codegen/emit_private.h"
 
 #include "codegen/foreign_step.h"
+#include "codegen/graph.h"
 #include "codegen/traceback.h"
 
 #include <string.h>
@@ -129,7 +130,7 @@ static fg_status find_exits(fg_emit_state *e, struct fg_emit_block *block)
     return FG_OK;
 }
 
-static fg_status block_new(fg_emit_state *e, int32_t site, int32_t caught, int32_t context, int32_t restore, int32_t *list)
+static fg_status block_new(fg_emit_state *e, PyObject *graph, int32_t site, int32_t caught, int32_t context, int32_t restore, int32_t *list)
 {
     if (e->n_blocks == e->cap_blocks) {
         int32_t cap = e->cap_blocks ? 2 * e->cap_blocks : 16;
@@ -153,7 +154,7 @@ static fg_status block_new(fg_emit_state *e, int32_t site, int32_t caught, int32
     }
     e->handlers[e->n_handlers] = (fg_handler){.target = -1, .depth = 0, .lasti = 0};
     e->blocks[e->n_blocks] = (struct fg_emit_block){
-        .site = site, .caught = caught, .context = context, .restore = restore, .handler = e->n_handlers++, .next = *list};
+        .graph = graph, .site = site, .caught = caught, .context = context, .restore = restore, .handler = e->n_handlers++, .next = *list};
     *list = e->n_blocks++;
     return restore >= 0 ? find_exits(e, &e->blocks[*list]) : FG_OK;
 }
@@ -165,19 +166,20 @@ fg_status fg_emit_handler_of(fg_emit_state *e, int32_t step, int32_t *handler)
     int32_t site = ir->steps[step].site, caught = ir->steps[step].caught;
     int32_t context = fg_is_foreign(&ir->steps[step]) ? -1 : ir->steps[step].context;
     int32_t restore = ir->steps[step].restore;
+    PyObject *graph = ir->steps[step].graph;
     *handler = -1;
-    while (site >= 0 && (ir->sites[site].parent < 0 || ir->sites[site].hidden))
+    while (graph == NULL && site >= 0 && (ir->sites[site].parent < 0 || ir->sites[site].hidden))
         site = ir->sites[site].parent;
     if (site < 0 && caught < 0 && context < 0 && restore < 0)
         return FG_OK;
     int32_t *list = caught >= 0 ? &e->catch_blocks[caught] : &e->site_blocks[site < 0 ? ir->n_sites : site], at = *list;
     if (caught >= 0)
         FG_TRY(find_places(e, caught));
-    while (at >= 0 && (e->blocks[at].site != site || e->blocks[at].caught != caught || e->blocks[at].context != context ||
-                       e->blocks[at].restore != restore))
+    while (at >= 0 && (e->blocks[at].graph != graph || e->blocks[at].site != site || e->blocks[at].caught != caught ||
+                       e->blocks[at].context != context || e->blocks[at].restore != restore))
         at = e->blocks[at].next;
     if (at < 0) {
-        FG_TRY(block_new(e, site, caught, context, restore, list));
+        FG_TRY(block_new(e, graph, site, caught, context, restore, list));
         at = *list;
     }
     *handler = e->blocks[at].handler;
@@ -194,12 +196,22 @@ static const fg_instr *root_instr(const fg_ir *ir, int32_t site)
 }
 
 /* [exception] -> [exception] */
-static fg_status emit_completion(fg_emit_state *e, int32_t site)
+static fg_status emit_completion(fg_emit_state *e, PyObject *graph, int32_t site)
 {
     fg_status st;
-    PyObject *chain = fg_emit_own(e, fg_traceback_chain(e->ir, site)), *complete = fg_emit_own(e, fg_traceback_function());
+    PyObject *chain = fg_emit_own(e, graph ? fg_traceback_places(e->ir, graph) : fg_traceback_chain(e->ir, site)),
+             *complete = fg_emit_own(e, graph ? fg_traceback_graph_function() : fg_traceback_function());
     if (chain == NULL || complete == NULL)
         return FG_ERR_PYTHON;
+    /* instructions for the entry to stand at */
+    for (Py_ssize_t i = 0; graph != NULL && i < fg_graph_n_nodes(graph); i++) {
+        const int32_t of = fg_graph_site(graph, i);
+        const fg_instr *at = of >= 0 ? root_instr(e->ir, of) : e->where;
+        if (at != e->where) {
+            e->where = at;
+            FG_TRY(fg_emit_op(e, FG_OP_NOP, 0, NULL));
+        }
+    }
     e->where = root_instr(e->ir, site);
     FG_TRY(fg_emit_op(e, FG_OP_LOAD_CONST, 0, complete));
     FG_TRY(fg_emit_op(e, FG_OP_COPY, 2, NULL));
@@ -361,7 +373,7 @@ fg_status fg_emit_handlers(fg_emit_state *e)
         e->handler = -1;
         e->handlers[e->blocks[i].handler].target = e->n_out;
         if (e->blocks[i].site >= 0)
-            FG_TRY(emit_completion(e, e->blocks[i].site));
+            FG_TRY(emit_completion(e, e->blocks[i].graph, e->blocks[i].site));
         if (e->blocks[i].context >= 0)
             FG_TRY(emit_context(e, e->blocks[i].context));
         if (e->blocks[i].restore >= 0)

@@ -27,6 +27,7 @@ typedef struct fg_emit_state {
     int32_t n_free, cap_temps;
     uint8_t *temp_live; /* per temporary: holds something */
     struct fg_emit_block {
+        PyObject *graph;                        /* whose operations stand in several places, or NULL */
         int32_t site, caught, context, restore; /* what it is for: an inlined call whose traceback it completes, a catch, …; -1: none */
         int32_t *exits;                         /* of the restore: the slots of what is called, -1: no temporary */
         int32_t handler;

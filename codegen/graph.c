@@ -78,6 +78,7 @@ PyObject *fg_graph_add(PyObject *self, fg_graph_op op, PyObject *target, PyObjec
         return NULL;
     }
     node->line = line;
+    node->site = -1;
     node->byte_offset = byte_offset;
     if (op == FG_GRAPH_PLACEHOLDER)
         node->slot = graph->n_placeholders++;
@@ -134,16 +135,21 @@ fg_status fg_graph_name_set(PyObject *self, PyObject *name)
     return FG_OK;
 }
 
-int fg_graph_failed(PyObject *self, PyCodeObject **code, int *line, int *byte_offset)
+void fg_graph_site_set(PyObject *self, int32_t site)
 {
     fg_graph *graph = (fg_graph *)self;
-    if (graph->failed < 0)
-        return -1;
-    fg_graph_node *node = graph->nodes[graph->failed];
-    *code = fg_graph_node_code(node);
-    *line = node->line;
-    *byte_offset = node->byte_offset;
-    return graph->failed;
+    graph->nodes[graph->n_nodes - 1]->site = site;
+}
+
+int32_t fg_graph_site(PyObject *self, Py_ssize_t node)
+{
+    return ((fg_graph *)self)->nodes[node]->site;
+}
+
+Py_ssize_t fg_graph_failed(PyObject *self, PyObject *exception)
+{
+    const fg_graph *graph = (fg_graph *)self;
+    return graph->failed_with == exception ? graph->failed : -1;
 }
 
 /* ---- object protocol ---- */

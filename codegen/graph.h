@@ -41,8 +41,11 @@ void fg_graph_rewind(PyObject *graph, Py_ssize_t n_nodes);
 /* Name for messages and print-outs ("graph" until set). */
 fg_status fg_graph_name_set(PyObject *graph, PyObject *name);
 
-/* Where the node came from that raised in the newest replay of this graph that failed: to be asked before anything else runs. Returns the node's index,
- * or -1 if no replay has failed. code is borrowed and may be NULL. */
-int fg_graph_failed(PyObject *graph, FG_BORROWED PyCodeObject **code, int *line, int *byte_offset);
+/* A number for the place in the user's code that the newest node came from; -1 until it is set. */
+void fg_graph_site_set(FG_BORROWED PyObject *graph, int32_t site);
+int32_t fg_graph_site(FG_BORROWED PyObject *graph, Py_ssize_t node);
+
+/* The node that raised this exception in a replay of the graph, or -1. */
+Py_ssize_t fg_graph_failed(FG_BORROWED PyObject *graph, FG_BORROWED PyObject *exception);
 
 #endif

@@ -164,6 +164,7 @@ static fg_status add_step(fg_graph_builder *b, const fg_step *s)
         Py_XDECREF(kwargs);
         if (node == NULL)
             return FG_ERR_PYTHON;
+        fg_graph_site_set(b->graph, s->site);
         if (s->n_results > 0)
             b->nodes[s->result + k] = node;
     }

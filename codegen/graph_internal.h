@@ -29,7 +29,8 @@ typedef struct fg_graph_node {
     int32_t index;
     int32_t slot; /* placeholder: its position among the placeholders */
     int line, byte_offset;
-    uint8_t op; /* fg_graph_op */
+    int32_t site; /* see fg_graph_site_set, -1 */
+    uint8_t op;   /* fg_graph_op */
 } fg_graph_node;
 
 /* The node's code object while it lives, borrowed, or NULL. */
@@ -43,8 +44,9 @@ struct fg_graph {
     PyObject_HEAD vectorcallfunc vectorcall;
     fg_graph_node **nodes; /* owned references */
     int32_t n_nodes, capacity, n_placeholders, n_ops;
-    int32_t n_named; /* nodes[0 .. n_named) have names */
-    int32_t failed;  /* see fg_graph_failed */
+    int32_t n_named;         /* nodes[0 .. n_named) have names */
+    int32_t failed;          /* node that raised in the newest replay that failed, -1 */
+    const void *failed_with; /* the address of the exception, to be compared */
     uint8_t has_output;
     fg_plan *plan;
     FG_OWNED PyObject *name;

@@ -96,6 +96,17 @@ static int plan_make(fg_graph *graph)
     return 0;
 }
 
+/* Who asks later knows the exception as an object. */
+static void note_failure(fg_graph *graph, int32_t node)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    graph->failed = node;
+    graph->failed_with = value;
+    PyErr_Restore(type, value, traceback);
+}
+
 PyObject *fg_graph_replay(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     fg_graph *graph = (fg_graph *)self;
@@ -144,7 +155,7 @@ PyObject *fg_graph_replay(PyObject *self, PyObject *const *args, size_t nargsf, 
     return result;
 
 fail:
-    graph->failed = step->node;
+    note_failure(graph, step->node);
     for (uint32_t i = 0; i < plan->n_regs; i++)
         Py_XDECREF(regs[i]);
     if (regs != small)

@@ -65,6 +65,8 @@ typedef struct fg_step {
     const struct fg_ir_frame *frames; /* frames that are pushed around it, outermost first (foreign_step.h) */
     int32_t n_frames;
     const void *row; /* fg_op_row of a graph step */
+    PyObject *
+        graph; /* GRAPH: what is called, where its operations do not all stand at the site; NULL: they do. Borrowed from the entry's list */
     const fg_ambient *ambient;
 } fg_step;
 

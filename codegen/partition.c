@@ -139,6 +139,19 @@ static PyObject *examples_of(const fg_schedule *s, const fg_graph_builder *b)
     return examples;
 }
 
+/* What the root frame does, and that only, says where an operation stands that raises. */
+static bool stand_apart(const fg_schedule *s)
+{
+    const fg_ir *ir = s->ir;
+    const int32_t first = ir->steps[s->group[0]].site;
+    for (int32_t i = 0; first >= 0 && i < s->n_group; i++) {
+        const int32_t site = ir->steps[s->group[i]].site;
+        if (site < 0 || ir->sites[site].parent >= 0 || ir->sites[site].instr->line != ir->sites[first].instr->line)
+            return true;
+    }
+    return false;
+}
+
 /* Put the running graph's call into the output, then what waited for it. */
 static fg_status flush(fg_schedule *s)
 {
@@ -182,6 +195,7 @@ static fg_status flush(fg_schedule *s)
                           .n_args = b.n_inputs,
                           .n_results = n_outputs,
                           .result = n_outputs ? ir->n_regs : FG_REG_NONE,
+                          .graph = stand_apart(s) ? PyList_GET_ITEM(s->graphs, PyList_GET_SIZE(s->graphs) - 1) : NULL,
                           .site = ir->steps[s->group[0]].site};
         step->args = fg_arena_alloc(ir->arena, (size_t)(b.n_inputs + 1) * sizeof *step->args);
         if (step->args == NULL)

@@ -1,5 +1,6 @@
 #include "codegen/traceback.h"
 
+#include "codegen/graph.h"
 #include "runtime/cpython/frame.h"
 #include <frameobject.h>
 
@@ -24,6 +25,32 @@ PyObject *fg_traceback_chain(const fg_ir *ir, int32_t site)
     return chain;
 }
 
+PyObject *fg_traceback_places(const fg_ir *ir, PyObject *graph)
+{
+    PyObject *places = PyDict_New(), *result = NULL;
+    long first = -1;
+    for (Py_ssize_t i = 0; places != NULL && i < fg_graph_n_nodes(graph); i++) {
+        const int32_t site = fg_graph_site(graph, i);
+        int32_t root = site;
+        if (site < 0)
+            continue;
+        first = first < 0 ? site : first;
+        while (ir->sites[root].parent >= 0)
+            root = ir->sites[root].parent;
+        PyObject *key = PyLong_FromLong(site), *chain = fg_traceback_chain(ir, site),
+                 *place = chain ? Py_BuildValue("(iiO)", ir->sites[root].instr->line, ir->sites[root].instr->col, chain) : NULL;
+        if (key == NULL || place == NULL || PyDict_SetItem(places, key, place) < 0)
+            Py_CLEAR(places);
+        Py_XDECREF(key);
+        Py_XDECREF(chain);
+        Py_XDECREF(place);
+    }
+    if (places != NULL)
+        result = Py_BuildValue("(OOl)", graph, places, first);
+    Py_XDECREF(places);
+    return result;
+}
+
 static PyObject *part_row(const fg_site_ref *ref)
 {
     return Py_BuildValue("(Oii)", ref->code, ref->instr->offset, ref->instr->line);
@@ -46,18 +73,33 @@ PyObject *fg_traceback_part(const fg_ir *ir, int32_t site, int32_t levels)
     return tuple;
 }
 
-/* The newest entry shows the line inside the inlined function: it is put to the line of the call, which is where the handler's instructions stand. */
-static int call_line(PyObject *exception)
+/* The instruction of the code that stands there in the user's text; -1: none. */
+static int offset_at(PyCodeObject *code, int line, int col)
+{
+    const int end = (int)(Py_SIZE(code) * (Py_ssize_t)sizeof(_Py_CODEUNIT));
+    int start_line, start_col, end_line, end_col;
+    for (int at = 0; at < end; at += (int)sizeof(_Py_CODEUNIT))
+        if (PyCode_Addr2Location(code, at, &start_line, &start_col, &end_line, &end_col) && start_line == line && start_col == col)
+            return at;
+    return -1;
+}
+
+/* The newest entry shows a line inside an inlined function, or of another operation: it is put to the line of the call; 0: where the handler's instructions stand. */
+static int call_line(PyObject *exception, int line, int col)
 {
     PyTracebackObject *tb = (PyTracebackObject *)PyException_GetTraceback(exception);
     PyFrameObject *frame = PyEval_GetFrame();
     int result = -1;
     if (tb != NULL && frame != NULL && frame == tb->tb_frame) { /* making a frame object may run out of memory */
         PyObject *next = tb->tb_next ? (PyObject *)tb->tb_next : Py_None;
-        PyObject *made = PyObject_CallFunction((PyObject *)&PyTraceBack_Type, "OOii", next, frame, PyFrame_GetLasti(frame),
-                                               PyFrame_GetLineNumber(frame));
+        PyCodeObject *code = PyFrame_GetCode(frame);
+        PyObject *made = line == 0
+                             ? PyObject_CallFunction((PyObject *)&PyTraceBack_Type, "OOii", next, frame, PyFrame_GetLasti(frame),
+                                                     PyFrame_GetLineNumber(frame))
+                             : PyObject_CallFunction((PyObject *)&PyTraceBack_Type, "OOii", next, frame, offset_at(code, line, col), line);
         result = made ? PyException_SetTraceback(exception, made) : -1;
         Py_XDECREF(made);
+        Py_DECREF(code);
     }
     Py_XDECREF(tb);
     return result;
@@ -72,19 +114,61 @@ static void add_row(PyObject *exception, PyObject *row, PyObject *globals)
         PyErr_Clear();
 }
 
-/* complete(exception, chain): entries go below the newest one, so the innermost is put first. Never fails: a traceback is no reason to lose an exception. */
-static PyObject *complete(PyObject *module, PyObject *const *args, Py_ssize_t n)
+/* Entries go below the newest one, so the innermost is put first. Never fails: a traceback is no reason to lose an exception. */
+static void add_chain(PyObject *exception, PyObject *chain, int line, int col)
 {
-    (void)module;
-    if (n != 2 || !PyExceptionInstance_Check(args[0]) || !PyTuple_Check(args[1]))
-        Py_RETURN_NONE;
     fg_frame *frame = fg_frame_current();
     PyObject *func = frame ? fg_frame_func(frame) : NULL;
     PyObject *globals = func && PyFunction_Check(func) ? PyFunction_GET_GLOBALS(func) : NULL;
-    for (Py_ssize_t i = PyTuple_GET_SIZE(args[1]) - 1; globals != NULL && i >= 0; i--)
-        add_row(args[0], PyTuple_GET_ITEM(args[1], i), globals);
-    if (PyTuple_GET_SIZE(args[1]) > 0 && call_line(args[0]) < 0)
+    for (Py_ssize_t i = PyTuple_GET_SIZE(chain) - 1; globals != NULL && i >= 0; i--)
+        add_row(exception, PyTuple_GET_ITEM(chain, i), globals);
+    if ((PyTuple_GET_SIZE(chain) > 0 || line > 0) && call_line(exception, line, col) < 0)
         PyErr_Clear();
+}
+
+/* complete(exception, chain) */
+static PyObject *complete(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    (void)module;
+    if (n == 2 && PyExceptionInstance_Check(args[0]) && PyTuple_Check(args[1]))
+        add_chain(args[0], args[1], 0, 0);
+    Py_RETURN_NONE;
+}
+
+/* The node of a module of torch.fx, if the package has made one, that the exception came from; -1: cannot be told. */
+static Py_ssize_t failed_in_fx(PyObject *exception)
+{
+    PyObject *name = PyUnicode_FromString("framegate._fx"), *module = name ? PyImport_GetModule(name) : NULL;
+    PyObject *number = module ? PyObject_CallMethod(module, "failed_node", "O", exception) : NULL;
+    Py_ssize_t node = number ? PyLong_AsSsize_t(number) : -1;
+    Py_XDECREF(name);
+    Py_XDECREF(module);
+    Py_XDECREF(number);
+    PyErr_Clear();
+    return node;
+}
+
+/* complete_graph(exception, places): the operation that raised says where; the first one, where that cannot be told. */
+static PyObject *complete_graph(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    (void)module;
+    PyObject *graph, *places, *chain;
+    int line, col;
+    long site;
+    if (n != 2 || !PyExceptionInstance_Check(args[0]) || !PyArg_ParseTuple(args[1], "OOl", &graph, &places, &site)) {
+        PyErr_Clear();
+        Py_RETURN_NONE;
+    }
+    Py_ssize_t node = fg_graph_failed(graph, args[0]);
+    if (node < 0)
+        node = failed_in_fx(args[0]);
+    if (node >= 0 && node < fg_graph_n_nodes(graph) && fg_graph_site(graph, node) >= 0)
+        site = fg_graph_site(graph, node);
+    PyObject *key = PyLong_FromLong(site), *place = key ? PyDict_GetItemWithError(places, key) : NULL;
+    if (place != NULL && PyArg_ParseTuple(place, "iiO", &line, &col, &chain))
+        add_chain(args[0], chain, line, col);
+    Py_XDECREF(key);
+    PyErr_Clear();
     Py_RETURN_NONE;
 }
 
@@ -95,6 +179,16 @@ PyObject *fg_traceback_function(void)
     static PyObject *function;
     if (function == NULL)
         function = PyCFunction_New(&complete_def, NULL);
+    return Py_XNewRef(function);
+}
+
+static PyMethodDef complete_graph_def = {"complete_traceback_of_graph", (PyCFunction)(void (*)(void))complete_graph, METH_FASTCALL, NULL};
+
+PyObject *fg_traceback_graph_function(void)
+{
+    static PyObject *function;
+    if (function == NULL)
+        function = PyCFunction_New(&complete_graph_def, NULL);
     return Py_XNewRef(function);
 }
 

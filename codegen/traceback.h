@@ -10,6 +10,9 @@
 
 FG_NEW PyObject *fg_traceback_chain(const fg_ir *ir, int32_t site);
 FG_NEW PyObject *fg_traceback_function(void);
+/* The same for a graph, whose operations stand in several places: (graph, {site: (line and column in the root frame, chain)}, site of the first). */
+FG_NEW PyObject *fg_traceback_places(const fg_ir *ir, FG_BORROWED PyObject *graph);
+FG_NEW PyObject *fg_traceback_graph_function(void);
 /* The frame in which a site stands and that many of those that called it, outermost first: rows like those of a chain. */
 FG_NEW PyObject *fg_traceback_part(const fg_ir *ir, int32_t site, int32_t levels);
 /* Such rows as the traceback of an exception that has none. */

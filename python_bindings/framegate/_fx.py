@@ -7,6 +7,7 @@ for good. The GraphModule generates its Python code at its first call, which nev
 
 from __future__ import annotations
 
+import linecache
 import math
 import operator
 import warnings
@@ -85,6 +86,7 @@ class _Converter:
         self.constants: dict[int, torch.fx.Node] = {}
         self.made: list[torch.fx.Node] = []
         self.traces: dict[tuple[int, int], str] = {}
+        self.names: dict[str, int] = {}
 
     def constant(self, value: Any) -> torch.fx.Node:
         node = self.constants.get(id(value))
@@ -128,6 +130,7 @@ class _Converter:
             elif target in _NOT_IN_PLACE and op == "call_function":
                 target = _NOT_IN_PLACE[target]
             fx_node = make(graph, node.name, op, target, args, kwargs)
+            self.names[fx_node.name] = node.index
             if node.code is not None:
                 fx_node.meta["stack_trace"] = self.trace(node)
             made.append(fx_node)
@@ -150,7 +153,22 @@ def to_fx(source: Any) -> torch.fx.GraphModule:
     graph = converter.convert()
     module = _LazyGraphModule(converter.root, graph, class_name="GraphModule")
     module.meta["framegate_graph_name"] = source.name
+    module.meta["framegate_nodes"] = converter.names
     return module
+
+
+def failed_node(exception: BaseException) -> int:
+    """The index of the graph's node whose line of generated code raised; -1 if the code of none of our modules is in the traceback."""
+    entry = exception.__traceback__
+    while entry is not None:
+        code = entry.tb_frame.f_code
+        owner = entry.tb_frame.f_locals.get("self") if code.co_filename.startswith("<eval_with_key>") else None
+        if isinstance(owner, torch.fx.GraphModule) and "framegate_nodes" in owner.meta:
+            line = linecache.getline(code.co_filename, entry.tb_lineno, entry.tb_frame.f_globals)
+            name = line.strip().partition("=")[0].partition(":")[0].strip()
+            return owner.meta["framegate_nodes"].get(name, -1)
+        entry = entry.tb_next
+    return -1
 
 
 def is_tensor(value: Any) -> bool:
