@@ -70,6 +70,9 @@ nonzero masked_select unique unique_consecutive unique_dim bincount repeat_inter
 histogramdd segment_reduce index
 """.split())
 
+# Arguments without which an operation is another one, whose result depends on data.
+REQUIRED = {"where": {"input", "other"}}
+
 # The argument of such an operation that says the shape of the result where it is a number.
 COUNTS = {"one_hot": "num_classes", "repeat_interleave": "repeats"}
 

@@ -145,6 +145,8 @@ def build_signature(base: str, overloads: list[Overload], is_method: bool, has_o
     for slot in positions:
         if base in rules.COUNTS and slot["name"].rstrip("_") == rules.COUNTS[base]:
             slot["mark"] = "#"
+        if not is_method and slot["name"] in rules.REQUIRED.get(base, ()):
+            slot["mark"] = "+"
     words = [slot["name"] + slot["mark"] for slot in positions]
     if rest:
         words.append("*rest:")

@@ -142,3 +142,28 @@ def test_limits_that_there_are_not_raise_as_in_plain_torch():
                 g(x)
         else:
             assert g(x).tolist() == want
+
+
+@pytest.mark.parametrize("text", [
+    "torch.where(x > 0)[0].numel()",
+    "torch.where(condition=x > 0)[0].shape",
+    "len(torch.where(x)[0])",
+    "x * torch.where(x > 0)[0].numel()",
+    "(x if torch.where(x > 1)[0].numel() == 0 else x + 1)",
+    "torch.nonzero(x > 0).shape",
+    "(x > 0).nonzero(as_tuple=True)[0].shape",
+    "torch.where(x > 0, x, 0.0).shape",
+    "torch.where(x > 0, input=x, other=x + 1)",
+    "torch.where(x > 0, x, x + 1)",
+    "x.where(x > 0, -x)",
+])
+@pytest.mark.parametrize("backend", ["eager", "torch:aot_eager"])
+def test_how_much_of_a_condition_is_true_is_asked_of_the_data(text, backend):
+    """One argument makes of torch.where another operation, whose result is as long as its data says."""
+    namespace = {"torch": torch}
+    exec(f"def fn(x):\n    return {text}\n", namespace)  # noqa: S102
+    fn = namespace["fn"]
+    compiled = framegate.compile(fn, backend=backend)
+    for values in ([1.0, 2.0, 0.0], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 2.0, 3.0]):
+        want, got = fn(torch.tensor(values)), compiled(torch.tensor(values))
+        assert torch.equal(want, got) if isinstance(want, torch.Tensor) else want == got

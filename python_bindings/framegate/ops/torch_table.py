@@ -519,7 +519,7 @@ TABLES = {
          "unflatten"),
         (TENSOR, DATA_RAISES, V | R, "x N: increasing:",
          "vander"),
-        (OTHER, META_RAISES, O | S, "condition input other | out>",
+        (OTHER, META_RAISES, O | S, "condition input+ other+ | out>",
          "where"),
         (SELF, DATA_RAISES, W | S, "input! other",
          "xlogy_"),
