@@ -42,6 +42,8 @@ fg_status fg_py_names_init(void)
     fg_names.numpy_dtype = numpy_type(numpy, "dtype");
     fg_names.numpy_ndarray = numpy_type(numpy, "ndarray");
     fg_names.numpy_ufunc = numpy_type(numpy, "ufunc");
+    fg_names.numpy_finfo = numpy_type(numpy, "finfo");
+    fg_names.numpy_iinfo = numpy_type(numpy, "iinfo");
     fg_names.numpy_bool = numpy_type(numpy, "bool_");
     PyObject *dot = PyObject_GetAttrString(numpy, "dot"); /* of a type of its own since NumPy 1.25; a function before */
     fg_names.numpy_dispatcher = dot != NULL ? (PyTypeObject *)Py_NewRef(Py_TYPE(dot)) : NULL;
@@ -79,7 +81,12 @@ bool fg_py_is_library_constant(PyTypeObject *type)
 bool fg_py_is_limits(PyTypeObject *type)
 {
     static const char *const names[] = {"torch.finfo", "torch.iinfo"};
-    return !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && is_named(type, names, sizeof names / sizeof *names);
+    return (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && is_named(type, names, sizeof names / sizeof *names)) || fg_py_is_numpy_limits(type);
+}
+
+bool fg_py_is_numpy_limits(PyTypeObject *type)
+{
+    return type == fg_names.numpy_finfo || type == fg_names.numpy_iinfo;
 }
 
 bool fg_py_is_torch_size(PyTypeObject *type)

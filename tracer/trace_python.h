@@ -12,7 +12,7 @@ typedef struct fg_py_names {
 #include "tracer/trace_names.def"
 #undef FG_NAME
     PyObject *object_setattr, *object_getattribute, *object_new, *object_init, *object_class;
-    PyTypeObject *numpy_generic, *numpy_dtype, *numpy_ndarray, *numpy_ufunc, *numpy_bool, *numpy_dispatcher;
+    PyTypeObject *numpy_generic, *numpy_dtype, *numpy_ndarray, *numpy_ufunc, *numpy_bool, *numpy_dispatcher, *numpy_finfo, *numpy_iinfo;
 } fg_py_names;
 extern fg_py_names fg_names;
 fg_status fg_py_names_init(void);
@@ -34,7 +34,8 @@ PyTypeObject *fg_py_torch_tensor_type(void); /* torch.Tensor, NULL if torch is n
 bool fg_py_is_torch_result(PyTypeObject *type);
 /* The element that a name of it stands for, -1: none. */
 Py_ssize_t fg_py_result_field(PyTypeObject *type, PyObject *name);
-bool fg_py_is_limits(PyTypeObject *type); /* torch.finfo, torch.iinfo: immutable, a new object each time */
+bool fg_py_is_limits(PyTypeObject *type); /* finfo and iinfo, of torch: immutable, a new object each time; of NumPy: one for each dtype */
+bool fg_py_is_numpy_limits(PyTypeObject *type);
 bool fg_py_is_torch_size(PyTypeObject *type);
 bool fg_py_is_fake(PyObject *object);
 FG_NEW PyObject *fg_py_callable_name(PyObject *callable);

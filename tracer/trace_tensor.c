@@ -295,8 +295,51 @@ static fg_flow limits_result(fg_trace *t, PyObject *result, PyObject *callable, 
     return (*out = fg_value_step(t, FG_V_OPAQUE, reg, Py_TYPE(result), result)) ? FG_FLOW_OK : FG_FLOW_ERROR;
 }
 
+/* NumPy's are objects of Python: the numbers that they have from the start, as plain values or scalars of the dtype. */
+static fg_flow numpy_limits_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
+{
+    static const char *const names[] = {"eps",
+                                        "epsneg",
+                                        "max",
+                                        "min",
+                                        "tiny",
+                                        "smallest_normal",
+                                        "smallest_subnormal",
+                                        "resolution",
+                                        "bits",
+                                        "dtype",
+                                        "precision",
+                                        "nmant",
+                                        "nexp",
+                                        "iexp",
+                                        "machep",
+                                        "negep",
+                                        "minexp",
+                                        "maxexp",
+                                        "kind"};
+    size_t i = 0;
+    while (i < sizeof names / sizeof *names && PyUnicode_CompareWithASCIIString(name, names[i]) != 0)
+        i++;
+    PyObject *value = i < sizeof names / sizeof *names ? PyObject_GetAttr(o->real, name) : NULL;
+    if (value == NULL) {
+        PyErr_Clear();
+        return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of %s", name, o->type->tp_name);
+    }
+    if (!fg_py_is_numpy_scalar(Py_TYPE(value)))
+        return meta_result(t, value, out);
+    fg_reg reg;
+    if (fg_own(t, value) == NULL)
+        return FG_FLOW_ERROR;
+    FG_DO(fg_emit(t, FG_STEP_ATTR, 0, 0, name, NULL, &o->reg, 1, &reg));
+    FG_DO(new_tensor(t, reg, FG_LIB_NUMPY, NULL, 0, out));
+    (*out)->standin = value;
+    return FG_FLOW_OK;
+}
+
 fg_flow fg_tensor_limits_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
 {
+    if (o->real != NULL && o->type != NULL && fg_py_is_numpy_limits(o->type))
+        return numpy_limits_attr(t, o, name, out);
     if (o->real == NULL || o->type == NULL || !fg_py_is_limits(o->type))
         return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of %s", name, o->type ? o->type->tp_name : "a run-time object");
     const PyObject *descr = fg_py_type_lookup(o->type, name);
