@@ -19,7 +19,7 @@ enum { MAX_OBJECTS = 2000, MAX_DEPTH = 12 };
 
 static destructor class_dealloc;    /* of every class that a class statement makes */
 static destructor sequence_dealloc; /* of records such as sys.version_info and torch's pairs of results */
-static PyTypeObject *collections[2], *text_iterator;
+static PyTypeObject *collections[2], *text_iterator, *union_type;
 static PyObject *name_key;
 static Py_hash_t name_hash;
 
@@ -47,6 +47,11 @@ fg_status fg_drop_init(void)
         return FG_ERR_PYTHON;
     text_iterator = Py_TYPE(iterator);
     Py_DECREF(iterator);
+    PyObject *either = PyNumber_Or((PyObject *)&PyLong_Type, (PyObject *)&PyFloat_Type);
+    if (either == NULL)
+        return FG_ERR_PYTHON;
+    union_type = Py_TYPE(either);
+    Py_DECREF(either);
     for (int i = 0; i < 2; i++)
         if ((collections[i] = (PyTypeObject *)PyObject_GetAttrString(module, names[i])) == NULL)
             return FG_ERR_PYTHON;
@@ -256,8 +261,8 @@ static int is_plain_holder(const PyTypeObject *type)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (type == known[i])
             return 1;
-    return type == text_iterator || type == collections[0] || type == collections[1] || type->tp_dealloc == sequence_dealloc ||
-           type->tp_dealloc == PyTuple_Type.tp_dealloc;
+    return type == text_iterator || type == union_type || type == collections[0] || type == collections[1] ||
+           type->tp_dealloc == sequence_dealloc || type->tp_dealloc == PyTuple_Type.tp_dealloc;
 }
 
 static int walk(PyObject *o, int depth, int *left)

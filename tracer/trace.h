@@ -512,6 +512,15 @@ fg_flow fg_enum_numbers(fg_trace *t, fg_value **pair, bool *members); /* the sam
 /* *out NULL: it is no comparison with a member of an enumeration of strings or integers. */
 fg_flow fg_enum_compare(fg_trace *t, int op, fg_value *a, fg_value *b, PyObject **out);
 
+/* --- isinstance and issubclass (trace_instance.c) */
+fg_flow fg_runtime_type(fg_trace *t, fg_value *v, PyTypeObject **type); /* the exact type of a value, or a break */
+fg_flow fg_isinstance(fg_trace *t, fg_value *v, fg_value *cls, bool *yes);
+fg_flow fg_issubclass(fg_trace *t, fg_value *sub, fg_value *cls, bool *yes);
+bool fg_is_union(PyObject *object); /* int | str */
+/* The two functions of the module _abc that an abstract base class asks. */
+bool fg_is_abc_check(PyObject *callable);
+fg_flow fg_abc_check(fg_trace *t, PyObject *callable, fg_value *cls, fg_value *v, bool *yes);
+
 /* --- strings (trace_string.c) */
 fg_flow fg_format_value(fg_trace *t, fg_value *v, fg_value *spec, fg_value **out); /* spec may be NULL */
 fg_flow fg_convert_value(fg_trace *t, fg_value *v, int kind, fg_value **out);      /* 1 str, 2 repr, 3 ascii */

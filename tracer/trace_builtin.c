@@ -150,114 +150,27 @@ static fg_flow b_math(fg_trace *t, const fg_bargs *a, fg_value **out)
 
 /* --- types */
 
-static fg_flow runtime_type(fg_trace *t, fg_value *v, PyTypeObject **type)
-{
-    if (v->type != NULL) {
-        *type = v->type;
-        return FG_FLOW_OK;
-    }
-    if (v->kind == FG_V_TENSOR) {
-        PyObject *standin;
-        FG_DO(fg_tensor_standin(t, v, &standin));
-        *type = fg_py_is_fake(standin) ? fg_py_torch_tensor_type() : Py_TYPE(standin);
-        return FG_FLOW_OK;
-    }
-    if (v->kind == FG_V_METHOD) {
-        *type = v->a->kind == FG_V_FUNC ? &PyMethod_Type : &PyCFunction_Type;
-        return FG_FLOW_OK;
-    }
-    return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "the type is only known at run time");
-}
-
-/* The class decides by its MRO alone, not by a method of its metaclass. */
-static fg_flow has_plain_check(fg_trace *t, fg_value *cls, PyObject *name)
-{
-    PyTypeObject *wanted = (PyTypeObject *)cls->real, *meta = Py_TYPE(wanted);
-    if (wanted == fg_py_torch_tensor_type() || (meta == &PyType_Type && !(wanted->tp_flags & Py_TPFLAGS_HEAPTYPE)))
-        return FG_FLOW_OK;
-    if (fg_py_type_lookup(meta, name) != fg_py_type_lookup(&PyType_Type, name))
-        return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "isinstance with %s, whose metaclass decides", wanted->tp_name);
-    fg_value *of, *found;
-    FG_DO(fg_object_type(t, cls, &of));
-    FG_DO(fg_type_lookup(t, of, meta, name, &found)); /* a metaclass may grow one */
-    return found != NULL ? fg_look(t, &found) : FG_FLOW_OK;
-}
-
-/* type is that of v. */
-static fg_flow is_instance(fg_trace *t, fg_value *v, PyTypeObject *type, fg_value *cls, int depth, bool *yes)
-{
-    if (depth > 8) /* plain Python counts this as recursion */
-        return fg_break(t, FG_BREAK_RECURSION, "isinstance with tuples nested deep");
-    FG_DO(fg_look(t, &cls));
-    if (cls->kind == FG_V_TUPLE || (cls->kind == FG_V_CONST && PyTuple_CheckExact(cls->real))) {
-        fg_value **items;
-        int32_t n;
-        FG_DO(fg_iterate(t, cls, &items, &n));
-        *yes = false;
-        for (int32_t i = 0; i < n && !*yes; i++)
-            FG_DO(is_instance(t, v, type, items[i], depth + 1, yes));
-        return FG_FLOW_OK;
-    }
-    if (cls->kind != FG_V_CONST || !PyType_Check(cls->real))
-        return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "isinstance with a %s", cls->type ? cls->type->tp_name : "run-time object");
-    PyTypeObject *wanted = (PyTypeObject *)cls->real;
-    if (type == wanted) {
-        *yes = true; /* before any __instancecheck__ */
-        return FG_FLOW_OK;
-    }
-    FG_DO(has_plain_check(t, cls, fg_names.s_instancecheck));
-    fg_value *of = NULL;
-    if (v->type == type && !(type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE))
-        FG_DO(fg_object_type(t, v, &of));
-    if (of == NULL && (of = fg_value_const(t, (PyObject *)type)) == NULL)
-        return FG_FLOW_ERROR;
-    return fg_is_subtype(t, of, type, wanted, yes);
-}
-
-/* Objects whose attribute __class__ need not be what the descriptor of object gives: proxies, classes with a __getattribute__. */
-static bool reads_its_own_way(PyTypeObject *type)
-{
-    const getattrofunc get = type->tp_getattro;
-    return fg_py_type_lookup(type, fg_names.s_getattribute) != fg_names.object_getattribute && get != PyObject_GenericGetAttr &&
-           get != PyType_Type.tp_getattro && get != PyModule_Type.tp_getattro && get != PyMethod_Type.tp_getattro &&
-           get != PySuper_Type.tp_getattro;
-}
-
 static fg_flow b_isinstance(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
-    PyTypeObject *type = NULL;
     bool yes;
-    FG_DO(runtime_type(t, a->v[0], &type));
-    FG_DO(is_instance(t, a->v[0], type, a->v[1], 0, &yes));
-    if (!yes && (fg_py_type_lookup(type, fg_names.s_class) != fg_names.object_class || reads_its_own_way(type)))
-        return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "isinstance of a %s, which says what its class is", type->tp_name);
-    if (!yes && a->v[0]->kind == FG_V_OBJECT) {
-        fg_value *of, *found;
-        FG_DO(fg_object_type(t, a->v[0], &of));
-        FG_DO(fg_type_lookup(t, of, type, fg_names.s_class, &found));
-        FG_DO(fg_look(t, &found));
-        FG_DO(fg_type_lookup(t, of, type, fg_names.s_getattribute, &found));
-        FG_DO(fg_look(t, &found));
-    }
+    FG_DO(fg_isinstance(t, a->v[0], a->v[1], &yes));
     return give_bool(t, yes, out);
 }
 
 static fg_flow b_issubclass(fg_trace *t, const fg_bargs *a, fg_value **out)
 {
-    bool yes = false;
-    fg_value **classes = &a->v[1];
-    int32_t n = 1;
-    if (a->v[1]->kind == FG_V_TUPLE || (a->v[1]->kind == FG_V_CONST && PyTuple_CheckExact(a->v[1]->real)))
-        FG_DO(fg_iterate(t, a->v[1], &classes, &n));
-    for (int32_t i = 0; i < n && !yes; i++) {
-        fg_value *cls = classes[i];
-        FG_DO(fg_look(t, &cls));
-        if (a->v[0]->kind != FG_V_CONST || !PyType_Check(a->v[0]->real) || cls->kind != FG_V_CONST || !PyType_Check(cls->real) ||
-            Py_TYPE(cls->real) != &PyType_Type)
-            return unsupported(t, a);
-        FG_DO(has_plain_check(t, cls, fg_names.s_subclasscheck));
-        FG_DO(fg_is_subtype(t, a->v[0], (PyTypeObject *)a->v[0]->real, (PyTypeObject *)cls->real, &yes));
-    }
+    bool yes;
+    FG_DO(fg_issubclass(t, a->v[0], a->v[1], &yes));
+    return give_bool(t, yes, out);
+}
+
+/* What abc.ABCMeta asks in C. */
+static fg_flow b_abc(fg_trace *t, const fg_bargs *a, fg_value **out)
+{
+    bool yes;
+    if (a->n != 2)
+        return unsupported(t, a);
+    FG_DO(fg_abc_check(t, a->callable, a->v[0], a->v[1], &yes));
     return give_bool(t, yes, out);
 }
 
@@ -266,7 +179,7 @@ static fg_flow b_type(fg_trace *t, const fg_bargs *a, fg_value **out)
     PyTypeObject *type = NULL;
     if (a->v[0]->kind == FG_V_OBJECT)
         return fg_object_type(t, a->v[0], out);
-    FG_DO(runtime_type(t, a->v[0], &type));
+    FG_DO(fg_runtime_type(t, a->v[0], &type));
     return (*out = fg_value_const(t, (PyObject *)type)) ? FG_FLOW_OK : FG_FLOW_ERROR;
 }
 
@@ -785,7 +698,7 @@ fg_flow fg_call_builtin(fg_trace *t, fg_value *f, PyObject *callable, fg_value *
         return FG_FLOW_ERROR;
     } else if (PyCFunction_CheckExact(callable) && nkw == 0) {
         int module = fg_py_pure_module(callable);
-        body = module == 1 ? b_math : module == 2 ? b_operator : NULL;
+        body = module == 1 ? b_math : module == 2 ? b_operator : fg_is_abc_check(callable) ? b_abc : NULL;
     }
     if (body == NULL)
         return FG_FLOW_OK;

@@ -256,6 +256,16 @@ static fg_flow seq_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_valu
     return FG_FLOW_OK;
 }
 
+/* A class of C, None, or a union of such. */
+static bool is_builtin_class(const fg_value *v)
+{
+    if (v->kind != FG_V_CONST)
+        return false;
+    if (PyType_Check(v->real))
+        return Py_TYPE(v->real) == &PyType_Type && !(((PyTypeObject *)v->real)->tp_flags & Py_TPFLAGS_HEAPTYPE);
+    return v->real == Py_None || (v->node == FG_NODE_NONE && fg_is_union(v->real));
+}
+
 fg_flow fg_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
 {
     bool handled;
@@ -282,6 +292,10 @@ fg_flow fg_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out)
         if (op % 13 != 4) /* integers have no @ */
             FG_DO(fg_enum_binary(t, binary_names[op % 13], a, b, pair, &members));
         return members ? fg_scalar_binary(t, op, pair[0], pair[1], out) : object_binary(t, op, a, b, out);
+    }
+    if (op % FG_OP_INPLACE == 7 && is_builtin_class(a) && is_builtin_class(b)) {
+        PyObject *either = fg_own(t, PyNumber_Or(a->real, b->real)); /* a union of classes: nothing of the user's is in it */
+        return either && (*out = fg_value_const(t, either)) ? FG_FLOW_OK : fg_break_on_error(t, FG_BREAK_RAISES, "union");
     }
     return fg_break(t, FG_BREAK_RAISES, "operator between %s and %s", a->type ? a->type->tp_name : "a run-time object",
                     b->type ? b->type->tp_name : "a run-time object");

@@ -23,6 +23,8 @@ enum {
     TRACE_BUDGET = 1000000, /* instructions and comparisons of one trace */
     MAX_TRIES = 8,          /* traces of one call, each shorter than the one before */
     MAX_TOO_LONG = 2        /* traces of one function and its segments that may be given up as too long before it runs plain for good */
+    MAX_TOO_LONG = 2,       /* traces of one function and its segments that may be given up as too long before it runs plain for good */
+    MAX_NOT_ASKED = 4       /* … because an abstract base class was not asked before, until that is a graph break */
 };
 
 /* --- the package's Python parts that the tracer calls */
@@ -466,6 +468,11 @@ static fg_status compile_in(fg_trace *t, fg_compile_request *request, const fg_r
     if (st == FG_ERR_UNSUPPORTED && t->again && !request->options->fullgraph)
         return st;
     t->again = false;
+    if ((st == FG_ERR_UNSUPPORTED || (st == FG_OK && broke)) && t->broke.reason == FG_BREAK_NOT_ASKED && t->broke.context != NULL &&
+        point->table->n_not_asked < MAX_NOT_ASKED) {
+        point->table->n_not_asked++; /* this call asks; the next one is traced */
+        return FG_ERR_UNSUPPORTED;
+    }
     if ((st == FG_ERR_UNSUPPORTED || (st == FG_OK && broke)) && t->broke.context != NULL) {
         bool raises = t->broke.reason == FG_BREAK_RAISES;
         if (request->options->fullgraph && !raises)
