@@ -80,6 +80,10 @@ fg_flow fg_iter_new(fg_trace *t, fg_value *o, fg_value **out)
     }
     case FG_V_OBJECT: {
         bool found;
+        if (o->node != FG_NODE_NONE && !(o->type->tp_flags & Py_TPFLAGS_HEAPTYPE) && o->type->tp_iter == PyObject_SelfIter) {
+            *out = o; /* it is its own, and stands where it stands */
+            return FG_FLOW_OK;
+        }
         FG_DO(fg_call_special(t, o, fg_names.s_iter, NULL, 0, out, &found));
         if (!found || (*out)->kind != FG_V_ITER)
             return fg_break(t, FG_BREAK_ITERATOR, "iteration over %s", o->type->tp_name);
@@ -245,10 +249,10 @@ static fg_flow advance(fg_trace *t, fg_value *it, fg_value **out)
 }
 
 /* The iterator at run time goes on as well. */
-static fg_flow emit_next(fg_trace *t, fg_value *it)
+static fg_flow emit_next(fg_trace *t, fg_value *it, fg_reg *result)
 {
     static PyObject *next;
-    fg_reg regs[3], unused;
+    fg_reg regs[3];
     if (next == NULL && (next = PyMapping_GetItemString(PyEval_GetBuiltins(), "next")) == NULL)
         return FG_FLOW_ERROR;
     if (!PyCFunction_CheckExact(next))
@@ -258,7 +262,26 @@ static fg_flow emit_next(fg_trace *t, fg_value *it)
     regs[2] = fg_ir_reg_add(&t->ir, FG_REG_CONST, Py_None);
     if (regs[0] == FG_REG_NONE || regs[2] == FG_REG_NONE)
         return fg_nomem();
-    return fg_emit(t, FG_STEP_CALL, FG_SF_EFFECT, 0, NULL, NULL, regs, 3, &unused);
+    return fg_emit(t, FG_STEP_CALL, FG_SF_EFFECT, 0, NULL, NULL, regs, 3, result);
+}
+
+/* itertools.count by ones, before it leaves the machine's integers: what it gives is an int, whichever. */
+static fg_flow next_count(fg_trace *t, fg_value *it, const fg_iterator *state, fg_value **out)
+{
+    fg_node number;
+    fg_reg reg;
+    int64_t value;
+    if (__builtin_add_overflow(state->state[0], (int64_t)it->n, &value))
+        return fg_break(t, FG_BREAK_ITERATOR, "a count that ends the machine's integers");
+    PyObject *example = fg_own(t, PyLong_FromLongLong(value));
+    if (example == NULL)
+        return FG_FLOW_ERROR;
+    FG_DO(fg_source(t, FG_ACC_ITER_PART, it->node, NULL, 0, &number));
+    FG_DO(fg_guard(t, FG_GUARD_ABSENT, number, NULL, 0, 0));
+    FG_DO(fg_mutate(t, it));
+    FG_SET(t, it->n, it->n + 1);
+    FG_DO(emit_next(t, it, &reg));
+    return (*out = fg_value_step(t, FG_V_SCALAR, reg, &PyLong_Type, example)) ? FG_FLOW_OK : FG_FLOW_ERROR;
 }
 
 /* An iterator over a tuple or list that was there before: what it gives next is a fact, where it stands is none. In its value: n items were taken, super_flag it
@@ -269,9 +292,13 @@ static fg_flow next_existing(fg_trace *t, fg_value *it, fg_value **out)
     fg_iterator state;
     fg_value *list;
     fg_node item;
+    fg_reg unused;
+    if (it->kind == FG_V_OBJECT && it->node != FG_NODE_NONE && fg_is_count(it->real) && fg_iterator_read(it->real, &state) &&
+        state.n_state == 1)
+        return next_count(t, it, &state, out);
     if (it->kind != FG_V_OBJECT || it->node == FG_NODE_NONE || (it->type != &PyTupleIter_Type && it->type != &PyListIter_Type) ||
         !fg_iterator_read(it->real, &state))
-        return fg_break(t, FG_BREAK_ITERATOR, "an iterator that exists at run time");
+        return fg_break(t, FG_BREAK_ITERATOR, "a %s that was there before", it->type != NULL ? it->type->tp_name : "run-time iterator");
     if (it->super_flag) {
         *out = NULL;
         return FG_FLOW_OK;
@@ -300,7 +327,7 @@ static fg_flow next_existing(fg_trace *t, fg_value *it, fg_value **out)
     }
     FG_DO(fg_mutate(t, it));
     FG_SET(t, it->n, it->n + 1);
-    return emit_next(t, it);
+    return emit_next(t, it, &unused);
 }
 
 fg_flow fg_iter_next(fg_trace *t, fg_value *it, fg_value **out)
@@ -316,8 +343,9 @@ fg_flow fg_iter_next(fg_trace *t, fg_value *it, fg_value **out)
         return FG_FLOW_OK;
     }
     FG_DO(advance(t, it, out));
+    fg_reg unused;
     if (is_there)
-        FG_DO(emit_next(t, it));
+        FG_DO(emit_next(t, it, &unused));
     bool asks_others = it->iter_kind == FG_ITER_ENUMERATE || it->iter_kind == FG_ITER_ZIP || it->iter_kind == FG_ITER_MAP ||
                        it->iter_kind == FG_ITER_FILTER || it->iter_kind == FG_ITER_TOOL; /* each time again */
     if (*out == NULL && !asks_others)

@@ -356,6 +356,11 @@ fg_find fg_iterator_item(PyObject *v, int64_t ahead, PyObject **value)
     return *value != NULL ? FG_FIND_FOUND : FG_FIND_ABSENT;
 }
 
+int fg_is_count(PyObject *object)
+{
+    return count_type != NULL && Py_IS_TYPE(object, count_type);
+}
+
 int fg_is_deque(PyObject *object)
 {
     return deque_type != NULL && PyObject_TypeCheck(object, deque_type);

@@ -45,6 +45,9 @@ int fg_iterator_read(PyObject *object, fg_iterator *out);
 /* What the iterator of a tuple, list or reversed list gives after `ahead` others: FOUND, ABSENT beyond the end, UNDECIDED for other objects. */
 fg_find fg_iterator_item(PyObject *object, int64_t ahead, PyObject **value);
 
+/* An exact itertools.count. */
+int fg_is_count(PyObject *object);
+
 /* 1 for a deque or an instance of a subclass; its item i, NULL beyond the end. */
 int fg_is_deque(PyObject *object);
 FG_BORROWED PyObject *fg_deque_item(PyObject *deque, int64_t index);

@@ -1,5 +1,8 @@
 """Iterators over lists and tuples that were there before the trace: after a break in a loop, or as arguments; they go on where plain Python would be."""
 
+import itertools
+import sys
+
 import numpy as np
 from support_engine import Cases, check_case, check_same, framegate, needs_engine, observe
 
@@ -122,3 +125,49 @@ def test_one_version_serves_all_rounds():
     before = framegate.counters()["compiles"] if callable(getattr(framegate, "counters", None)) else None
     for n in (3, 9, 30): assert np.array_equal(g(X, list(range(n))), f(X, list(range(n))))
     if before is not None: assert framegate.counters()["compiles"] - before < 9
+
+
+def counting(x, it):
+    first = next(it)
+    out = [first + 1, next(it, None)]
+    for a, b in zip(it, "ab"):
+        out.append((a, b))
+    for v in it:
+        if len(out) > 4: break
+        out.append(v * 2)
+    return out, x + first, type(first)
+
+
+def test_counts_that_were_there_before():
+    g = framegate.compile(counting) if framegate else counting
+    makes = [lambda n=n: itertools.count(n) for n in (0, 5, -3, 2**62, sys.maxsize - 9, sys.maxsize - 3, sys.maxsize, sys.maxsize + 5)]
+    makes += [lambda: itertools.count(0.5), lambda: itertools.count(1, 2), lambda: itertools.count(True), lambda: itertools.count(step=-1), lambda: iter(range(100)), lambda: iter([1] * 50)]
+    for make in makes * 2:
+        a, b = make(), make()
+        for _ in range(3):
+            check_same(observe(counting, (X, a)), observe(g, (X, b)), "one")
+            assert next(a) == next(b)
+    one, other = itertools.count(), itertools.count()
+    for f, it in ((counting, one), (g, other)):
+        f(X, it)
+    assert next(one) == next(other)
+
+
+@needs_engine
+def test_a_count_is_one_version_wherever_it_stands():
+    def f(x, it):
+        return x + next(it)
+    g, it = framegate.compile(f), itertools.count()
+    for i in range(50): assert np.array_equal(g(X, it), X + i)
+    assert len(framegate.cache_entries(g)) == 1 and framegate.explain(f)(X, it).graph_break_count == 0
+
+
+@needs_engine
+def test_a_loop_over_an_iterator_is_part_of_the_trace():
+    def f(x, it):
+        for v in it: x = x + v
+        return x
+    for make in (lambda: iter([1, 2]), lambda: iter((1, 2))):
+        assert framegate.explain(f)(X, make()).graph_break_count == 0
+    made = framegate.explain(f)(X, iter(range(2)))
+    assert {reason.gb_type for reason in made.break_reasons} == {"existing iterator"} and "range_iterator" in made.break_reasons[0].context
