@@ -22,7 +22,6 @@
 enum {
     TRACE_BUDGET = 1000000, /* instructions and comparisons of one trace */
     MAX_TRIES = 8,          /* traces of one call, each shorter than the one before */
-    MAX_TOO_LONG = 2        /* traces of one function and its segments that may be given up as too long before it runs plain for good */
     MAX_TOO_LONG = 2,       /* traces of one function and its segments that may be given up as too long before it runs plain for good */
     MAX_NOT_ASKED = 4       /* … because an abstract base class was not asked before, until that is a graph break */
 };
