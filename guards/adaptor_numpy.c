@@ -83,18 +83,20 @@ static int numpy_words(PyObject *object, fg_words *words)
 
     if (Py_TYPE(object) != fg_numpy_array_type || (unsigned)number >= FG_NUMPY_N_TYPES || fg_numpy_descrs[number] != array->descr)
         return 0;
-    fg_words_add(words, &array->nd);
+    fg_words_add_short(words, &array->nd, sizeof array->nd);
     fg_words_add(words, &array->dimensions);
     fg_words_add(words, &array->strides);
     fg_words_add(words, &array->descr);
-    fg_words_add(words, &array->flags);
+    fg_words_add_short(words, &array->flags, sizeof array->flags);
     for (int i = 0; i < array->nd; i++) {
         fg_words_add(words, &array->dimensions[i]);
         fg_words_add(words, &array->strides[i]);
     }
     return 1;
 }
-_Static_assert(offsetof(PyArrayObject_fields, nd) % 8 == 0 && offsetof(PyArrayObject_fields, flags) % 8 == 0, "fields begin their words");
+_Static_assert(offsetof(PyArrayObject_fields, nd) == offsetof(PyArrayObject_fields, data) + 8 &&
+                   offsetof(PyArrayObject_fields, flags) == offsetof(PyArrayObject_fields, descr) + 8,
+               "what is read with a field is another one");
 
 static int numpy_place(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_place *place)
 {

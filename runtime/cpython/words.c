@@ -21,6 +21,11 @@ _Static_assert(offsetof(PyTypeObject, tp_version_tag) % 8 == 0 &&
                    offsetof(PyTypeObject, tp_finalize) == offsetof(PyTypeObject, tp_version_tag) + 8,
                "the tag of a type is alone in its word");
 
+/* dk_refcnt, then three bytes that are read with the end of it, padding, dk_version, which is read with the start of dk_usable */
+_Static_assert(offsetof(PyDictKeysObject, dk_log2_size) == 8 && offsetof(PyDictKeysObject, dk_kind) == 10 &&
+                   offsetof(PyDictKeysObject, dk_version) == 12 && offsetof(PyDictKeysObject, dk_usable) == 16,
+               "words of a dict's keys have no padding");
+
 #define LOOK_BACK 24
 
 void fg_words_add(fg_words *words, const void *at)
@@ -34,7 +39,7 @@ void fg_words_add(fg_words *words, const void *at)
         words->overflow = 1;
         return;
     }
-    words->items[words->n++] = (fg_word){at, *(const uint64_t *)at};
+    words->items[words->n++] = (fg_word){at, fg_word_now(at)};
 }
 
 fg_proof fg_words_type_version(fg_words *words, PyTypeObject *type)
@@ -108,9 +113,11 @@ fg_proof fg_words_dict(fg_words *words, PyObject *object, PyObject *key, Py_hash
     Py_ssize_t index = entry_of(keys, key);
     fg_words_add(words, &dict->ma_keys);
     fg_words_add(words, &dict->ma_values);
-    fg_words_add(words, &keys->dk_log2_size);
-    if (index < 0 || fg_dict_find(object, key, hash, &value) != FG_FIND_FOUND)
-        return keys->dk_version != 0 ? FG_PROOF_OBJECT : FG_PROOF_NONE; /* a new key takes the table's version away */
+    fg_words_add_short(words, &keys->dk_log2_size, 3); /* and the kind */
+    if (index < 0 || fg_dict_find(object, key, hash, &value) != FG_FIND_FOUND) {
+        fg_words_add(words, &keys->dk_version); /* and how many more fit: a new key changes both */
+        return keys->dk_version != 0 ? FG_PROOF_OBJECT : FG_PROOF_NONE;
+    }
     if (DK_UNICODE_ENTRIES(keys)[index].me_key != key)
         return FG_PROOF_NONE; /* nobody keeps that twin of the name alive: its address says nothing later */
     fg_words_add(words, &DK_UNICODE_ENTRIES(keys)[index].me_key);

@@ -12,9 +12,10 @@
 #define FG_CPYTHON_WORDS_H
 
 #include "runtime/cpython/dict.h"
+#include <string.h>
 
 typedef struct fg_word {
-    const void *at; /* 8 bytes, aligned */
+    const void *at; /* 8 bytes that have values: no padding, which nobody writes */
     uint64_t value;
 } fg_word;
 
@@ -31,6 +32,11 @@ typedef enum fg_proof { FG_PROOF_NONE = 0, FG_PROOF_OBJECT, FG_PROOF_STEADY } fg
 
 /* The word at this address as it is now; a repetition is dropped. */
 void fg_words_add(fg_words *words, const void *at);
+/* A field shorter than a word, with padding behind it: the eight bytes that end where it ends. What is before it is as much the object's. */
+static inline void fg_words_add_short(fg_words *words, const void *field, size_t size)
+{
+    fg_words_add(words, (const char *)field + size - sizeof(uint64_t));
+}
 
 /* The object's type. steady: the object's pointer was proven STEADY. known: the identity of its type is guarded otherwise. */
 fg_proof fg_words_type(fg_words *words, PyObject *object, int steady, int known);
@@ -50,11 +56,18 @@ fg_proof fg_words_module_dict(fg_words *words, PyObject *module);
 fg_proof fg_words_element(fg_words *words, PyObject *sequence, Py_ssize_t index);
 fg_proof fg_words_length(fg_words *words, PyObject *container);
 
+static inline uint64_t fg_word_now(const void *at)
+{
+    uint64_t now;
+    memcpy(&now, at, sizeof now);
+    return now;
+}
+
 /* 1 if all words hold. */
 static inline int fg_words_hold(const fg_word *words, uint32_t n)
 {
     for (const fg_word *end = words + n; words < end; words++) {
-        if (*(const uint64_t *)words->at != words->value)
+        if (fg_word_now(words->at) != words->value)
             return 0;
     }
     return 1;
