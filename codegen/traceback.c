@@ -76,9 +76,10 @@ PyObject *fg_traceback_part(const fg_ir *ir, int32_t site, int32_t levels)
 /* The instruction of the code that stands there in the user's text; -1: none. */
 static int offset_at(PyCodeObject *code, int line, int col)
 {
-    const int end = (int)(Py_SIZE(code) * (Py_ssize_t)sizeof(_Py_CODEUNIT));
+    enum { UNIT = 2 }; /* bytes of what Py_SIZE counts */
+    const int end = (int)Py_SIZE(code) * UNIT;
     int start_line, start_col, end_line, end_col;
-    for (int at = 0; at < end; at += (int)sizeof(_Py_CODEUNIT))
+    for (int at = 0; at < end; at += UNIT)
         if (PyCode_Addr2Location(code, at, &start_line, &start_col, &end_line, &end_col) && start_line == line && start_col == col)
             return at;
     return -1;
