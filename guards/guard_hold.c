@@ -98,7 +98,8 @@ static int is_descriptor(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
     return type == &PyMethodDescr_Type || type == &PyClassMethodDescr_Type || type == &PyGetSetDescr_Type || type == &PyMemberDescr_Type ||
-           type == &PyWrapperDescr_Type;
+           type == &PyWrapperDescr_Type ||
+           strcmp(type->tp_name, "_collections._tuplegetter") == 0; /* a field of a named tuple: number and text */
 }
 
 typedef enum hold_class { HOLD_REFUSED, HOLD_STRONG, HOLD_WEAK } hold_class;

@@ -118,7 +118,7 @@ struct fg_value {
     uint8_t varies;        /* SCALAR from a source: trace_outcome.c */
     uint8_t is_partial;    /* OBJECT made at run time: what it has beside its map and its class is not known */
     uint8_t is_told_apart; /* OBJECT, FUNC: a key or member by its identity */
-    uint8_t is_asked;      /* FUNC: attributes were read, which may lie in its __dict__ */
+    uint8_t is_asked;      /* FUNC: attributes were read, which may lie in its __dict__; class of tuples: its facts are there */
     uint32_t stamp;        /* fg_trace.held_stamp when the root frame had it */
     uint32_t born;         /* fg_trace.now when it was made */
     int32_t step;          /* TENSOR, SCALAR: the step that makes it, or -1 */
@@ -495,6 +495,14 @@ fg_flow fg_call_special(fg_trace *t, fg_value *o, PyObject *name, fg_value **arg
 fg_flow fg_call_builtin(fg_trace *t, fg_value *f, PyObject *callable, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out,
                         bool *handled);
 fg_flow fg_call_class(fg_trace *t, fg_value *f, PyTypeObject *type, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);
+fg_flow fg_instance_new(fg_trace *t, fg_value *cls, PyTypeObject *type, fg_value **out);
+/* What a __new__ makes (trace_new.c). */
+bool fg_is_tuple_class(const PyTypeObject *type); /* a tuple whose class is the user's is one as far as operations go */
+bool fg_is_own_tuple(const fg_value *v);
+FG_BORROWED PyObject *fg_tuple_new_function(void);
+fg_flow fg_tuple_class_facts(fg_trace *t, fg_value *cls, PyTypeObject *type);
+fg_flow fg_tuple_field(fg_trace *t, fg_value *o, fg_value *descr, fg_value **out, bool *handled);
+fg_flow fg_call_new(fg_trace *t, PyObject *callable, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out, bool *handled);
 fg_flow fg_call_python(fg_trace *t, fg_value *f, fg_value *self, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);
 fg_flow fg_call_module(fg_trace *t, fg_value *m, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out, bool *handled);
 fg_flow fg_module_attr(fg_trace *t, fg_value *m, PyObject *name, fg_value **out); /* nn.Module.__getattr__; *out NULL: absent */

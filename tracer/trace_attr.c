@@ -13,7 +13,7 @@
 fg_flow fg_object_type(fg_trace *t, fg_value *o, fg_value **out)
 {
     FG_DO(fg_look(t, &o));
-    if (o->kind == FG_V_OBJECT && o->c != NULL) {
+    if ((o->kind == FG_V_OBJECT || o->kind == FG_V_TUPLE) && o->c != NULL) {
         *out = o->c; /* made in this trace: the class it was called through */
         return FG_FLOW_OK;
     }
@@ -340,7 +340,9 @@ static fg_flow generic_attr(fg_trace *t, fg_value *o, fg_value *type, PyObject *
             if (dtype == &PyMemberDescr_Type)
                 return item != NULL ? FG_FLOW_OK : slot_read(t, o, found, name, out);
             bool handled;
-            FG_DO(user_descriptor(t, found, o, type, out, &handled));
+            FG_DO(fg_tuple_field(t, o, found, out, &handled));
+            if (!handled)
+                FG_DO(user_descriptor(t, found, o, type, out, &handled));
             if (handled)
                 return FG_FLOW_OK;
             return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of %s is a descriptor of type %s", name, o->type->tp_name,
@@ -551,6 +553,8 @@ static fg_flow find(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg
     case FG_V_TUPLE:
     case FG_V_DICT:
     case FG_V_SET: {
+        if (fg_is_own_tuple(o))
+            return instance_attr(t, o, name, out, getter);
         PyObject *descr = fg_py_type_lookup(o->type, name);
         if (descr == NULL)
             return FG_FLOW_OK;

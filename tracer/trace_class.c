@@ -3,6 +3,50 @@
 
 #include <string.h>
 
+fg_flow fg_instance_new(fg_trace *t, fg_value *cls, PyTypeObject *type, fg_value **out)
+{
+    fg_value *found;
+    if (type->tp_flags & Py_TPFLAGS_IS_ABSTRACT)
+        return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%s()", type->tp_name);
+    FG_DO(fg_type_lookup(t, cls, type, fg_names.s_del, &found));
+    if (found != NULL || fg_is_nn_module(type))
+        return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "class %s, whose instances have a life of their own", type->tp_name);
+    if ((*out = fg_value_new(t, FG_V_OBJECT)) == NULL)
+        return FG_FLOW_ERROR;
+    (*out)->type = type;
+    (*out)->c = cls;
+    (*out)->is_complete = 1;
+    return FG_FLOW_OK;
+}
+
+/* A class with a __new__ in Python: *made is the instance that an __init__ goes on with; NULL: there is none, and *out is the result, or a frame was pushed. */
+static fg_flow made_by_own(fg_trace *t, fg_value *f, PyTypeObject *type, fg_value **args, int32_t n, PyObject *kwnames, fg_value **made,
+                           fg_value **out)
+{
+    fg_value *make, *init;
+    *made = NULL;
+    FG_DO(fg_attr_lookup(t, f, fg_names.s_new, &make));
+    if (make != NULL)
+        FG_DO(fg_look(t, &make));
+    if (make == NULL || make->kind != FG_V_FUNC)
+        return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "class %s, which has its own __new__", type->tp_name);
+    FG_DO(fg_type_lookup(t, f, type, fg_names.s_init, &init));
+    FG_DO(fg_look(t, &init));
+    if (init->kind == FG_V_CONST && init->real == fg_names.object_init)
+        return fg_call_python(t, make, f, args, n, kwnames, out);
+    fg_value **all = fg_arena_alloc(&t->arena, (size_t)(n + 1) * sizeof *all);
+    if (all == NULL)
+        return fg_nomem();
+    all[0] = f;
+    if (n)
+        memcpy(all + 1, args, (size_t)n * sizeof *args);
+    FG_DO(fg_call_now(t, make, all, n + 1, kwnames, made));
+    FG_DO(fg_look(t, made));
+    return (*made)->kind == FG_V_OBJECT && (*made)->type == type
+               ? FG_FLOW_OK
+               : fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "class %s, whose __new__ gives something else", type->tp_name);
+}
+
 fg_flow fg_call_class(fg_trace *t, fg_value *f, PyTypeObject *type, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out)
 {
     fg_value *found;
@@ -34,19 +78,18 @@ fg_flow fg_call_class(fg_trace *t, fg_value *f, PyTypeObject *type, fg_value **a
     }
     if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || (type->tp_flags & Py_TPFLAGS_IS_ABSTRACT))
         return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "%s()", type->tp_name);
+    fg_value *o;
     FG_DO(fg_type_lookup(t, f, type, fg_names.s_new, &found));
-    if (found == NULL || found->real != fg_names.object_new || type->tp_new != PyBaseObject_Type.tp_new)
+    if (found != NULL && Py_IS_TYPE(found->real, &PyStaticMethod_Type)) {
+        FG_DO(made_by_own(t, f, type, args, n, kwnames, &o, out));
+        if (o == NULL)
+            return FG_FLOW_OK;
+    } else if (found == NULL || found->real != fg_names.object_new || type->tp_new != PyBaseObject_Type.tp_new) {
         return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "class %s, which has its own __new__", type->tp_name);
-    FG_DO(fg_look(t, &found));
-    FG_DO(fg_type_lookup(t, f, type, fg_names.s_del, &found));
-    if (found != NULL || fg_is_nn_module(type))
-        return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "class %s, whose instances have a life of their own", type->tp_name);
-    fg_value *o = fg_value_new(t, FG_V_OBJECT);
-    if (o == NULL)
-        return FG_FLOW_ERROR;
-    o->type = type;
-    o->c = f;
-    o->is_complete = 1;
+    } else {
+        FG_DO(fg_look(t, &found));
+        FG_DO(fg_instance_new(t, f, type, &o));
+    }
     FG_DO(fg_type_lookup(t, f, type, fg_names.s_init, &found));
     FG_DO(fg_look(t, &found));
     if (found->kind == FG_V_CONST && found->real == fg_names.object_init) {

@@ -119,7 +119,7 @@ static fg_flow seq_slice(fg_trace *t, fg_value *o, fg_value *k, fg_value **out)
     if (PySlice_Unpack(slice, &start, &stop, &step) < 0)
         return fg_break_on_error(t, FG_BREAK_RAISES, "slice");
     Py_ssize_t n = PySlice_AdjustIndices(o->n, &start, &stop, step);
-    if (o->kind == FG_V_TUPLE && n == o->n && step == 1) {
+    if (o->kind == FG_V_TUPLE && o->type == &PyTuple_Type && n == o->n && step == 1) {
         *out = o; /* the whole tuple is the tuple itself */
         return FG_FLOW_OK;
     }

@@ -310,6 +310,12 @@ fg_flow fg_look(fg_trace *t, fg_value **pv)
     FG_DO(fg_guard(t, FG_GUARD_TYPE, node, (PyObject *)type, 0, 0));
     if (type == &PyTuple_Type)
         return look_tuple(t, v, node);
+    if (fg_is_tuple_class(type)) {
+        fg_value *cls;
+        FG_DO(look_tuple(t, v, node));
+        FG_DO(fg_object_type(t, v, &cls));
+        return fg_tuple_class_facts(t, cls, type);
+    }
     if (type == &PyList_Type)
         return settle(t, pv, FG_V_LIST);
     if (type == &PyDict_Type)

@@ -266,6 +266,18 @@ static fg_flow materialise_virtual(fg_trace *t, fg_value *v)
     case FG_V_CONST: return constant(t, v, v->real);
     case FG_V_LIST: FG_DO(materialise_items(t, v->items, v->n, &regs)); return build(t, v, FG_STEP_BUILD_LIST, regs, v->n);
     case FG_V_TUPLE: {
+        if (fg_is_own_tuple(v)) {
+            fg_reg regs3[3];
+            fg_value *plain = fg_value_seq(t, FG_V_TUPLE, v->items, v->n), *cls;
+            if (plain == NULL)
+                return FG_FLOW_ERROR;
+            if ((regs3[0] = fg_ir_reg_add(&t->ir, FG_REG_CONST, fg_tuple_new_function())) == FG_REG_NONE)
+                return fg_nomem();
+            FG_DO(fg_object_type(t, v, &cls));
+            FG_DO(fg_materialise(t, cls, &regs3[1]));
+            FG_DO(fg_materialise(t, plain, &regs3[2]));
+            return build(t, v, FG_STEP_CALL, regs3, 3);
+        }
         if (v->type != &PyTuple_Type) { /* a tuple with names is called with one without */
             fg_value *plain = fg_value_seq(t, FG_V_TUPLE, v->items, v->n);
             return plain ? call_type(t, v, v->type, &plain, 1) : FG_FLOW_ERROR;
