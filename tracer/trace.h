@@ -504,6 +504,8 @@ fg_flow fg_tuple_class_facts(fg_trace *t, fg_value *cls, PyTypeObject *type);
 fg_flow fg_tuple_field(fg_trace *t, fg_value *o, fg_value *descr, fg_value **out, bool *handled);
 fg_flow fg_call_new(fg_trace *t, PyObject *callable, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out, bool *handled);
 fg_flow fg_call_python(fg_trace *t, fg_value *f, fg_value *self, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);
+/* functools.partial (trace_partial.c). */
+fg_flow fg_call_partial(fg_trace *t, fg_value *p, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out, bool *handled);
 fg_flow fg_call_module(fg_trace *t, fg_value *m, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out, bool *handled);
 fg_flow fg_module_attr(fg_trace *t, fg_value *m, PyObject *name, fg_value **out); /* nn.Module.__getattr__; *out NULL: absent */
 bool fg_is_nn_module(PyTypeObject *type);

@@ -376,6 +376,9 @@ static fg_flow call_object(fg_trace *t, fg_value *f, fg_value **args, int32_t n,
         if (handled)
             return FG_FLOW_OK;
     }
+    FG_DO(fg_call_partial(t, f, args, n, kwnames, out, &handled));
+    if (handled)
+        return FG_FLOW_OK;
     fg_value *type, *found;
     FG_DO(fg_object_type(t, f, &type));
     FG_DO(fg_type_lookup(t, type, f->type, fg_names.s_call, &found));
