@@ -73,6 +73,38 @@ fg_flow fg_suit_compiler(fg_trace *t, int lib, const fg_op_row *row, fg_value **
     return FG_FLOW_OK;
 }
 
+/* An argument of a call as a constant: by position or one of two names; `missing` where it is not given, NULL where it is no constant. */
+static PyObject *constant_argument(fg_value *const *args, int32_t n, PyObject *kwnames, int32_t at, const char *name, const char *other,
+                                   PyObject *missing)
+{
+    const int32_t npos = n - (kwnames != NULL ? (int32_t)PyTuple_GET_SIZE(kwnames) : 0);
+    const fg_value *v = at < npos ? args[at] : NULL;
+    for (int32_t i = npos; v == NULL && i < n; i++) {
+        PyObject *given = PyTuple_GET_ITEM(kwnames, i - npos);
+        if (PyUnicode_CompareWithASCIIString(given, name) == 0 || PyUnicode_CompareWithASCIIString(given, other) == 0)
+            v = args[i];
+    }
+    return v == NULL ? missing : v->kind == FG_V_CONST ? v->real : NULL;
+}
+
+/* Dropout that drops nothing gives its argument itself. torch's compilers make a copy of it, which what writes to either would tell: it is left out. */
+bool fg_is_idle_dropout(const fg_op_row *row, fg_value *const *args, int32_t n, PyObject *kwnames)
+{
+    const char *name = PyUnicode_AsUTF8(row->name), *dot = name != NULL ? strrchr(name, '.') : NULL;
+    if (name == NULL)
+        PyErr_Clear();
+    if (dot == NULL || strcmp(dot, ".dropout") != 0 || n < 1 || args[0]->kind != FG_V_TENSOR)
+        return false;
+    PyObject *p = constant_argument(args, n, kwnames, 1, "p", "p", Py_None),
+             *training = constant_argument(args, n, kwnames, 2, "training", "train", Py_True);
+    if (p == NULL || training == NULL || !PyBool_Check(training) || !(p == Py_None || PyFloat_CheckExact(p) || PyLong_CheckExact(p)))
+        return false;
+    const double rate = p == Py_None ? 0.5 : PyFloat_AsDouble(p);
+    if (PyErr_Occurred())
+        PyErr_Clear();
+    return rate >= 0 && rate <= 1 && (training == Py_False || rate == 0);
+}
+
 fg_flow fg_elements_of_now(fg_trace *t, fg_value **pv)
 {
     fg_value *v = *pv;

@@ -648,6 +648,11 @@ fg_flow fg_tensor_call(fg_trace *t, const fg_op_row *row, PyObject *callable, fg
     }
     FG_DO(check_arguments(t, row, args, n, kwnames, &writes));
     row = row_of(row, &writes);
+    if (t->opaque && lib == FG_LIB_TORCH && fg_is_idle_dropout(row, args, n, kwnames)) {
+        FG_SET(t, t->uses_torch, true);
+        *out = args[0];
+        return FG_FLOW_OK;
+    }
     fg_value *head = fg_value_const(t, callable);
     fg_value **all = fg_arena_alloc(&t->arena, (size_t)(n + 1) * sizeof *all);
     fg_reg reg;

@@ -167,3 +167,34 @@ def test_how_much_of_a_condition_is_true_is_asked_of_the_data(text, backend):
     for values in ([1.0, 2.0, 0.0], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 2.0, 3.0]):
         want, got = fn(torch.tensor(values)), compiled(torch.tensor(values))
         assert torch.equal(want, got) if isinstance(want, torch.Tensor) else want == got
+
+
+DROPOUTS = ["F.dropout(x, 0.3, False)", "F.dropout(x, training=False)", "F.dropout(x, 0.0)", "F.dropout(x, p=0, training=True)", "torch.dropout(x, 0.5, False)",
+            "F.dropout(x, 0.5, False, True)", "F.dropout(input=x, training=False)", "torch.nn.Dropout(0.2).eval()(x)", "F.alpha_dropout(x, training=False)"]
+
+
+@pytest.mark.parametrize("backend", ["eager", "torch:aot_eager"])
+@pytest.mark.parametrize("text", DROPOUTS)
+def test_dropout_that_drops_nothing_is_its_argument(text, backend):
+    layer = torch.nn.Dropout(0.2).eval()
+    namespace = {"torch": torch, "F": torch.nn.functional, "layer": layer}
+    text = text.replace("torch.nn.Dropout(0.2).eval()", "layer")
+    exec(f"def same(x):\n    return {text} is x\ndef writes(x):\n    y = {text}\n    y += 1\n    return x * 2, y\ndef inner(x):\n    x = x + 1\n    y = {text}\n"  # noqa: S102
+         "    y[0] = 7\n    return x + y\n", namespace)
+    for name in ("same", "writes", "inner"):
+        fn = namespace[name]
+        compiled = framegate.compile(fn, backend=backend)
+        for k in range(3):
+            a, b = torch.arange(3.0) + k, torch.arange(3.0) + k
+            want, got = fn(a), compiled(b)
+            assert torch.equal(a, b) and (want is got if isinstance(want, bool) else all(map(torch.equal, want, got)))
+
+
+def test_dropout_that_drops_is_random_and_a_wrong_rate_is_an_error():
+    compiled = framegate.compile(lambda x, p, training: torch.nn.functional.dropout(x, p, training), backend="torch:aot_eager")
+    x = torch.ones(100)
+    for p, training in ((0.5, True), (1.0, True), (0.5, False), (0.0, True)):
+        kept = int((compiled(x, p, training) != 0).sum())
+        assert kept == 100 if not training or p == 0 else kept == 0 if p == 1 else 0 < kept < 100
+    with pytest.raises(ValueError, match="dropout probability"):
+        compiled(x, 1.5, False)
