@@ -101,7 +101,7 @@ static struct {
 static PyObject *level_dict, *level_key; /* owned; NULL: this torch keeps the level elsewhere */
 static uint64_t level_version;           /* of level_dict when there was no level; 0: never seen so */
 
-const char *fg_torch_globals_name(int64_t bits)
+PyObject *fg_torch_globals_difference(int64_t seen, int64_t want)
 {
     static const char *const names[] = {
 #define X(TEXT, CUDA, SYMBOL) TEXT,
@@ -113,8 +113,11 @@ const char *fg_torch_globals_name(int64_t bits)
                 "torch",
         "autocast cache",
     };
-    unsigned bit = (unsigned)__builtin_ctzll((uint64_t)bits);
-    return bit < BIT_PRECISION ? names[bit] : "precision of 32-bit float operations";
+    unsigned bit = (unsigned)__builtin_ctzll((uint64_t)(seen ^ want));
+    if (bit >= BIT_PRECISION)
+        return PyUnicode_FromString("another precision of 32-bit float operations");
+    int on = (int)((uint64_t)seen >> bit & 1);
+    return PyUnicode_FromFormat("%s %s instead of %s", names[bit], on ? "on" : "off", on ? "off" : "on");
 }
 
 static uint64_t word_at(const char *at)

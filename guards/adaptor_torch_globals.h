@@ -9,6 +9,7 @@
 #define FG_GUARDS_ADAPTOR_TORCH_GLOBALS_H
 
 #include "runtime/base/status.h"
+#include <Python.h>
 #include <stdint.h>
 
 typedef struct fg_torch_globals {
@@ -18,8 +19,8 @@ typedef struct fg_torch_globals {
 
 /* 1 read, 0 not readable here. */
 int fg_torch_globals_read(fg_torch_globals *globals);
-/* Name of the lowest of these bits, for an explanation. */
-const char *fg_torch_globals_name(int64_t bits);
+/* The first difference of two such words, for an explanation. */
+FG_NEW PyObject *fg_torch_globals_difference(int64_t seen, int64_t want);
 
 /* The set-up's part; on the private thread. FG_ERR_UNSUPPORTED: not readable in this torch. */
 fg_status fg_torch_globals_find(void);

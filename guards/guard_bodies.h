@@ -25,10 +25,11 @@
 #if FG_EXPLAIN
 typedef struct fg_why {
     FG_OWNED PyObject *seen; /* str, NULL if nothing was said (out of memory) */
+    int64_t pair[2];         /* of a relation's sources, counted from 1; 0: none */
 } fg_why;
-FG_NEW PyObject *fg_value_brief(PyObject *value); /* short description of a value without running its class's code */
 #define FG_WHY , fg_why *why __attribute__((unused))
 #define FG_SEEN(...) (why->seen == NULL ? (void)(why->seen = PyUnicode_FromFormat(__VA_ARGS__)) : (void)0)
+#define FG_SEEN_PAIR(ONE, OTHER, TEXT) (why->pair[0] = (int64_t)(ONE) + 1, why->pair[1] = (int64_t)(OTHER) + 1, FG_SEEN(TEXT))
 #define FG_SEEN_TEXT(TEXT) (why->seen == NULL ? (void)(why->seen = (TEXT)) : (void)0)
 #define FG_SEEN_VALUE(VALUE) (why->seen == NULL ? (void)(why->seen = fg_value_brief(VALUE)) : (void)0)
 #define FG_BODY(NAME) static int fg_explain_##NAME(PyObject *v, const fg_leaf *k FG_WHY)
@@ -39,6 +40,7 @@ FG_NEW PyObject *fg_value_brief(PyObject *value); /* short description of a valu
 #else
 #define FG_WHY
 #define FG_SEEN(...) ((void)0)
+#define FG_SEEN_PAIR(ONE, OTHER, TEXT) ((void)(ONE), (void)(OTHER))
 #define FG_SEEN_TEXT(TEXT) ((void)0)
 #define FG_SEEN_VALUE(VALUE) ((void)0)
 #define FG_BODY(NAME) static inline int fg_check_##NAME(PyObject *v, const fg_leaf *k)
@@ -262,29 +264,36 @@ FG_LONG_BODY(LENGTH)
     if (length == k->lo && length >= 0)
         return 1;
     if (length < 0)
-        FG_SEEN("a %s", Py_TYPE(v)->tp_name);
+        FG_SEEN_VALUE(v);
     else
         FG_SEEN("length %zd", length);
     return 0;
 }
 
 /* Whether the container has the key, or the object the attribute. What only a user's comparison could tell is neither there nor absent. */
-#define FG_MEMBER_BODY(NAME, CHECK, FIND, WANTED, SAID)                                  \
-    FG_LONG_BODY(NAME)                                                                   \
-    {                                                                                    \
-        PyObject *found;                                                                 \
-        if (CHECK(v) && FIND(v, (PyObject *)k->p, (Py_hash_t)k->lo, &found) == (WANTED)) \
-            return 1;                                                                    \
-        FG_SEEN("%s " SAID, Py_TYPE(v)->tp_name);                                        \
-        return 0;                                                                        \
+#define FG_MEMBER_BODY(NAME, CHECK, FIND, WANTED)                                                            \
+    FG_LONG_BODY(NAME)                                                                                       \
+    {                                                                                                        \
+        PyObject *member;                                                                                    \
+        fg_find found = CHECK(v) ? FIND(v, (PyObject *)k->p, (Py_hash_t)k->lo, &member) : FG_FIND_UNDECIDED; \
+        if (found == (WANTED))                                                                               \
+            return 1;                                                                                        \
+        if (!CHECK(v))                                                                                       \
+            FG_SEEN_VALUE(v);                                                                                \
+        else                                                                                                 \
+            FG_SEEN("%s %s %s", fg_article(Py_TYPE(v)->tp_name), Py_TYPE(v)->tp_name,                        \
+                    found == FG_FIND_FOUND    ? "that has it"                                                \
+                    : found == FG_FIND_ABSENT ? "without it"                                                 \
+                                              : "of which that cannot be told without running code");        \
+        return 0;                                                                                            \
     }
 #define FG_ANY_CHECK(V) ((void)(V), 1)
-FG_MEMBER_BODY(DICT_HAS, PyDict_Check, fg_dict_find, FG_FIND_FOUND, "without it")
-FG_MEMBER_BODY(DICT_LACKS, PyDict_Check, fg_dict_find, FG_FIND_ABSENT, "that has it, or may have")
-FG_MEMBER_BODY(SET_HAS, PyAnySet_Check, fg_set_find, FG_FIND_FOUND, "without it")
-FG_MEMBER_BODY(SET_LACKS, PyAnySet_Check, fg_set_find, FG_FIND_ABSENT, "that has it, or may have")
-FG_MEMBER_BODY(ATTR_HAS, FG_ANY_CHECK, fg_attr_find, FG_FIND_FOUND, "without it")
-FG_MEMBER_BODY(ATTR_LACKS, FG_ANY_CHECK, fg_attr_find, FG_FIND_ABSENT, "that has it, or may have")
+FG_MEMBER_BODY(DICT_HAS, PyDict_Check, fg_dict_find, FG_FIND_FOUND)
+FG_MEMBER_BODY(DICT_LACKS, PyDict_Check, fg_dict_find, FG_FIND_ABSENT)
+FG_MEMBER_BODY(SET_HAS, PyAnySet_Check, fg_set_find, FG_FIND_FOUND)
+FG_MEMBER_BODY(SET_LACKS, PyAnySet_Check, fg_set_find, FG_FIND_ABSENT)
+FG_MEMBER_BODY(ATTR_HAS, FG_ANY_CHECK, fg_attr_find, FG_FIND_FOUND)
+FG_MEMBER_BODY(ATTR_LACKS, FG_ANY_CHECK, fg_attr_find, FG_FIND_ABSENT)
 #undef FG_MEMBER_BODY
 
 FG_LONG_BODY(DICT_KEYS)
@@ -307,19 +316,22 @@ FG_LONG_BODY(QUIET)
 {
     if (fg_drop_passes(v) || (k->lo > 0 && Py_REFCNT(v) > k->lo))
         return 1;
-    FG_SEEN("a %s whose end may run code", Py_TYPE(v)->tp_name);
+    FG_SEEN("%s %s whose end may run code", fg_article(Py_TYPE(v)->tp_name), Py_TYPE(v)->tp_name);
     return 0;
 }
 
-#define FG_QUIET_BODY(NAME, CHECK, FIND)                                                                    \
-    FG_LONG_BODY(NAME)                                                                                      \
-    {                                                                                                       \
-        PyObject *value;                                                                                    \
-        fg_find found = CHECK(v) ? FIND(v, (PyObject *)k->p, (Py_hash_t)k->lo, &value) : FG_FIND_UNDECIDED; \
-        if (found == FG_FIND_ABSENT || (found == FG_FIND_FOUND && fg_drop_passes(value)))                   \
-            return 1;                                                                                       \
-        FG_SEEN("a %s with one whose end may run code", Py_TYPE(v)->tp_name);                               \
-        return 0;                                                                                           \
+#define FG_QUIET_BODY(NAME, CHECK, FIND)                                                                            \
+    FG_LONG_BODY(NAME)                                                                                              \
+    {                                                                                                               \
+        PyObject *value;                                                                                            \
+        fg_find found = CHECK(v) ? FIND(v, (PyObject *)k->p, (Py_hash_t)k->lo, &value) : FG_FIND_UNDECIDED;         \
+        if (found == FG_FIND_ABSENT || (found == FG_FIND_FOUND && fg_drop_passes(value)))                           \
+            return 1;                                                                                               \
+        if (!CHECK(v))                                                                                              \
+            FG_SEEN_VALUE(v);                                                                                       \
+        else                                                                                                        \
+            FG_SEEN("%s %s with one whose end may run code", fg_article(Py_TYPE(v)->tp_name), Py_TYPE(v)->tp_name); \
+        return 0;                                                                                                   \
     }
 FG_QUIET_BODY(ATTR_QUIET, FG_ANY_CHECK, fg_attr_find)
 FG_QUIET_BODY(DICT_QUIET, PyDict_Check, fg_dict_find)
@@ -352,12 +364,12 @@ FG_LONG_BODY(ITER_STATE)
     PyObject *want = (PyObject *)k->p;
     fg_iterator it;
     if (!fg_iterator_read(v, &it) || it.n_state != PyTuple_GET_SIZE(want)) {
-        FG_SEEN("a %s", Py_TYPE(v)->tp_name);
+        FG_SEEN_VALUE(v);
         return 0;
     }
     for (int i = 0; i < it.n_state; i++) {
         if (PyLong_AsLongLong(PyTuple_GET_ITEM(want, i)) != it.state[i]) { /* an int of 64 bits */
-            FG_SEEN("a %s with %lld as number %d of its state", Py_TYPE(v)->tp_name, (long long)it.state[i], i + 1);
+            FG_SEEN_VALUE(v);
             return 0;
         }
     }
@@ -484,14 +496,15 @@ FG_LONG_BODY(TORCH_STATE)
     }
     FG_STATE_FIELD(present, "torch present")
     FG_STATE_FIELD(autograd, "autograd state")
-    FG_STATE_FIELD(keys_included, "included dispatch keys")
-    FG_STATE_FIELD(keys_excluded, "excluded dispatch keys")
     FG_STATE_FIELD(function_mode_depth, "torch function modes")
     FG_STATE_FIELD(function_disabled, "__torch_function__ switch")
     FG_STATE_FIELD(default_device, "default device")
     FG_STATE_FIELD(default_dtype, "default dtype")
     FG_STATE_FIELD(autocast_dtype[0], "autocast on CPU")
     FG_STATE_FIELD(autocast_dtype[1], "autocast on CUDA")
+    /* last: much of what is above shows in them too */
+    FG_STATE_FIELD(keys_included, "included dispatch keys")
+    FG_STATE_FIELD(keys_excluded, "excluded dispatch keys")
 #undef FG_STATE_FIELD
     return 1;
 }
@@ -507,7 +520,7 @@ FG_LONG_BODY(TORCH_GLOBALS)
         return 0;
     }
     if (seen.bits != k->lo) {
-        FG_SEEN("another %s", fg_torch_globals_name(seen.bits ^ k->lo));
+        FG_SEEN_TEXT(fg_torch_globals_difference(seen.bits, k->lo));
         return 0;
     }
     if (seen.threads != k->hi) {
@@ -535,7 +548,7 @@ FG_RELATION(SAME)
     (void)adaptors;
     for (int64_t i = 1; i < n; i++) {
         if (values[ids[i]] != values[ids[0]]) {
-            FG_SEEN("two objects (first and %lld.)", (long long)i + 1);
+            FG_SEEN_PAIR(0, i, "two objects");
             return 0;
         }
     }
@@ -558,7 +571,7 @@ FG_RELATION(DISTINCT)
     if (all != small)
         fg_free(all);
     if (repeat == 1)
-        FG_SEEN("one object as number %zu and number %zu", one + 1, other + 1);
+        FG_SEEN_PAIR(one, other, "one object");
     return repeat < 0 ? -1 : !repeat;
 }
 
@@ -580,6 +593,13 @@ FG_RELATION(NO_DICT_OF)
                                    : "number %lld has the __dict__ of number 1",
                     (long long)i + 1);
             return 0;
+    for (int64_t i = 0; i < n; i++) {
+        PyObject *dict = PyDict_CheckExact(values[ids[i]]) ? NULL : fg_instance_dict(values[ids[i]]);
+        for (int64_t k = 0; dict != NULL && k < n; k++) {
+            if (values[ids[k]] == dict) {
+                FG_SEEN_PAIR(k, i, "the first is the __dict__ of the second");
+                return 0;
+            }
         }
     }
     return 1;
@@ -679,20 +699,19 @@ FG_RELATION(STORAGE_DISTINCT)
         int told = fg_storage_of(adaptors, i, values[ids[i]], &all[i]);
         if (told <= 0) {
             if (told == 0)
-                FG_SEEN("number %lld has no storage that can be told from the others", (long long)i + 1);
+                FG_SEEN_PAIR(i, -1, "a storage that cannot be told from the others");
             repeat = told == 0 ? 1 : -1;
             goto done;
         }
     }
     repeat = fg_pointers_repeat(all, (size_t)n, &one, &other);
     if (repeat == 1)
-        FG_SEEN("one storage under number %zu and number %zu", one + 1, other + 1);
+        FG_SEEN_PAIR(one, other, "one storage");
     if (repeat == 0 && adaptors[0]->extent != NULL && (repeat = fg_storages_meet(adaptors[0], all, (size_t)n, &one, &other)) == 1) {
         if (one == other)
-            FG_SEEN("number %zu has a storage of unknown extent", one + 1);
+            FG_SEEN_PAIR(one, -1, "a storage of unknown extent");
         else
-            FG_SEEN("storages of one memory under number %zu and number %zu", (one < other ? one : other) + 1,
-                    (one < other ? other : one) + 1);
+            FG_SEEN_PAIR(one < other ? one : other, one < other ? other : one, "storages of one memory");
     }
 done:
     if (all != small)
@@ -718,7 +737,7 @@ FG_RELATION(MEMORY_APART)
                        : fg_tensor_memory_of(adaptor, values[ids[i]], &memory);
         if (told <= 0 || !memory.is_placed) {
             if (told >= 0)
-                FG_SEEN("number %lld has memory that cannot be told from the others'", (long long)i + 1);
+                FG_SEEN_PAIR(i, -1, "memory that cannot be told from the others'");
             meet = told >= 0 ? 1 : -1;
             goto done;
         }
@@ -726,7 +745,7 @@ FG_RELATION(MEMORY_APART)
     }
     meet = fg_blocks_meet(all, (size_t)n, &one, &other);
     if (meet)
-        FG_SEEN("memory that number %zu and number %zu have in common", (one < other ? one : other) + 1, (one < other ? other : one) + 1);
+        FG_SEEN_PAIR(one < other ? one : other, one < other ? other : one, "memory in common");
 done:
     if (all != small)
         fg_free(all);

@@ -3,40 +3,9 @@
 #include "guards/guard_bodies.h"
 #include "guards/guard_read.h"
 
-#define BRIEF_MAX 60
-
-PyObject *fg_value_brief(PyObject *v)
+Py_ssize_t fg_sized_of(PyObject *v)
 {
-    if (v == Py_None || v == Py_Ellipsis || fg_const_is_scalar(v)) {
-        PyObject *text = fg_object_text(v);
-        if (text != NULL && PyUnicode_GET_LENGTH(text) > BRIEF_MAX) {
-            PyObject *head = PyUnicode_Substring(text, 0, BRIEF_MAX);
-            Py_SETREF(text, head != NULL ? PyUnicode_FromFormat("%U...", head) : NULL);
-            Py_XDECREF(head);
-        }
-        return text;
-    }
-    if (PyType_Check(v))
-        return PyUnicode_FromFormat("class %s", ((PyTypeObject *)v)->tp_name);
-    if (PyFunction_Check(v) && PyUnicode_Check(((PyFunctionObject *)v)->func_qualname))
-        return PyUnicode_FromFormat("function %U", ((PyFunctionObject *)v)->func_qualname);
-    if (PyDict_CheckExact(v)) {
-        PyObject *keys = PyList_New(0), *key, *value;
-        fg_dict_iter it = {0};
-        for (int i = 0; keys != NULL && i < 8 && fg_dict_next(v, &it, &key, &value); i++) {
-            if (fg_text_take(keys, fg_key_is_plain(key) ? fg_object_text(key) : PyUnicode_FromFormat("<%s>", Py_TYPE(key)->tp_name)) < 0)
-                Py_CLEAR(keys);
-        }
-        PyObject *joined = fg_text_join(keys, ", ");
-        PyObject *text =
-            joined != NULL ? PyUnicode_FromFormat("a dict of %zd: %U%s", PyDict_GET_SIZE(v), joined, PyDict_GET_SIZE(v) > 8 ? ", ..." : "")
-                           : NULL;
-        Py_XDECREF(joined);
-        return text;
-    }
-    Py_ssize_t length = fg_length_of(v);
-    return length >= 0 ? PyUnicode_FromFormat("a %s of length %zd", Py_TYPE(v)->tp_name, length)
-                       : PyUnicode_FromFormat("a %s", Py_TYPE(v)->tp_name);
+    return fg_length_of(v);
 }
 
 /* What can be done about it, where that is plain. v is what was seen, NULL where there is nothing. */
@@ -50,7 +19,8 @@ static const char *hint(const fg_guard_record *guard, PyObject *v)
     case FG_GUARD_TYPE:
         if (v != NULL && (PyLong_CheckExact(v) || PyFloat_CheckExact(v)))
             return "ints, floats and bools need versions of their own: pass one type at all calls";
-        return v == NULL || v == Py_None ? NULL : "each type that occurs needs a version of its own";
+        return v == Py_None ? "None and a value need versions of their own: give it a default that is a value"
+                            : "each type that occurs needs a version of its own";
     case FG_GUARD_TENSOR:
         return "a tensor of another shape, dtype or layout needs a version of its own: keep them the same, or pad to a few sizes";
     case FG_GUARD_GRADIENT: return "whether a tensor has a gradient, and of which shape, decided something while tracing";
@@ -82,13 +52,13 @@ static const char *hint(const fg_guard_record *guard, PyObject *v)
     case FG_GUARD_ITER_STATE:
     case FG_GUARD_EXPR:
     case FG_GUARD_INT_RANGE: return "a branch or an index depended on it while tracing: the other side needs a version of its own";
-    case FG_GUARD_ACCEPTS:
-    case FG_GUARD_ABC_TOKEN:
+    case FG_GUARD_ACCEPTS: return "a guard of the program's own refuses it";
+    case FG_GUARD_ABC_TOKEN: return "a class was registered with an abstract base class since: register before the first call";
     case FG_GUARD_PRESENT:
-    case FG_GUARD_ABSENT:
-    case FG_GUARD_NOT_NONE:
+    case FG_GUARD_ABSENT: return "whether it is there decided something while tracing: set it before the first call, and leave it there";
+    case FG_GUARD_NOT_NONE: return "None and a value need versions of their own: give it a default that is a value";
     case FG_GUARD_SUBTYPE:
-    case FG_GUARD_NO_SUBTYPE:
+    case FG_GUARD_NO_SUBTYPE: return "the class has other bases than at the time of tracing, or another class stands here";
     case FG_N_GUARDS: break;
     }
     return NULL;
@@ -144,6 +114,26 @@ static int explain_body(fg_walk *walk, const fg_guard_record *guard, PyObject *v
     return 0;
 }
 
+/* What was seen, and of which sources of a relation. */
+static PyObject *named_pair(const fg_desc *desc, const fg_guard_record *guard, const fg_why *why)
+{
+    const fg_node *ids = guard->owned;
+    PyObject *one = fg_desc_source_str(desc, ids[why->pair[0] - 1]);
+    PyObject *other = why->pair[1] > 0 ? fg_desc_source_str(desc, ids[why->pair[1] - 1]) : NULL, *text = NULL;
+    if (one != NULL && (other != NULL || why->pair[1] <= 0))
+        text =
+            other != NULL ? PyUnicode_FromFormat("%U: %U and %U", why->seen, one, other) : PyUnicode_FromFormat("%U: %U", why->seen, one);
+    Py_XDECREF(one);
+    Py_XDECREF(other);
+    return text;
+}
+
+static int is_namesake(const fg_desc *desc, const fg_guard_record *guard, PyObject *v)
+{
+    PyObject *type = guard->hold >= 0 ? fg_hold_get(&desc->holds[guard->hold]) : NULL;
+    return type != NULL && PyType_Check(type) && strcmp(((PyTypeObject *)type)->tp_name, Py_TYPE(v)->tp_name) == 0;
+}
+
 /* 1 or 0 as the check would say, -1 error. */
 static int explain_fact(fg_walk *walk, const fg_guard_record *guard, PyObject *v)
 {
@@ -152,6 +142,10 @@ static int explain_fact(fg_walk *walk, const fg_guard_record *guard, PyObject *v
     if (one == 0) {
         if (why.seen == NULL && !PyErr_Occurred())
             why.seen = PyUnicode_FromString("something else");
+        if (guard->kind == FG_GUARD_TYPE && why.seen != NULL && is_namesake(walk->desc, guard, v))
+            Py_SETREF(why.seen, PyUnicode_FromFormat("another class of that name, %U", why.seen));
+        if (why.pair[0] > 0 && why.seen != NULL)
+            Py_SETREF(why.seen, named_pair(walk->desc, guard, &why));
         return report(walk, guard, v, why.seen);
     }
     Py_XDECREF(why.seen);

@@ -459,7 +459,7 @@ PyObject *fg_expr_seen(const fg_expr *expr, PyObject *const *values, const fg_no
                 constant.value.number = value.i;
             text = step_text(&constant, NULL);
         } else {
-            text = PyUnicode_FromFormat("a %s", Py_TYPE(values[ids[step->node]])->tp_name);
+            text = fg_value_brief(values[ids[step->node]]);
         }
         if (fg_text_take(list, text) < 0)
             Py_CLEAR(list);

@@ -7,6 +7,7 @@
  */
 #ifndef FG_GUARD_PRIVATE_H
 #define FG_GUARD_PRIVATE_H
+#include <string.h>
 
 #include "guards/guard_const.h"
 #include "guards/guard_desc.h"
@@ -224,6 +225,17 @@ int fg_slot_is_member(const PyTypeObject *type, int64_t offset);
 FG_NEW PyObject *fg_object_text(PyObject *object); /* exact form of a constant or identity */
 FG_NEW PyObject *fg_hold_text(const fg_hold *hold);
 FG_NEW PyObject *fg_guard_arg_text(const fg_desc *desc, const fg_guard_record *guard); /* exact form of the argument, "" if it has none */
+/* For people (guard_words.c): a constant or identity, an argument, any value in short. sized_of: its length by its storage, -1: none. */
+FG_NEW PyObject *fg_plain_text(PyObject *object);
+FG_NEW PyObject *fg_plain_hold(const fg_hold *hold);
+FG_NEW PyObject *fg_plain_arg(const fg_desc *desc, const fg_guard_record *guard);
+FG_NEW PyObject *fg_value_brief(PyObject *value);
+static inline const char *fg_article(const char *name)
+{
+    return *name != 0 && strchr("aeiouAEIOU", *name) != NULL ? "an" : "a";
+}
+Py_ssize_t fg_sized_of(PyObject *value);
+FG_NEW PyObject *fg_state_sentence(const fg_torch_state *state);
 FG_NEW PyObject *fg_guard_sentence(const fg_desc *desc, const fg_guard_record *guard); /* for people: "x.lr == 0.1" */
 FG_NEW PyObject *fg_meta_sentence(const fg_meta_record *meta, PyObject *source, PyObject *type);
 /* How one field differs, the field by the name it has in guard_bodies.h. */

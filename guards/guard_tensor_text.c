@@ -1,6 +1,7 @@
 /* Tensor metadata and torch's state in words, for explanations and printed trees. The exact text form (guard_text.c) has the numbers. */
 #include "guards/adaptor_torch_raw.h"
 #include "guards/guard_private.h"
+#include <stdio.h>
 #include <string.h>
 
 static PyObject *dtype_text(const fg_tensor_adaptor *adaptor, int32_t number)
@@ -81,6 +82,13 @@ static PyObject *two(const char *what, PyObject *seen, PyObject *want)
     return text;
 }
 
+static PyObject *hex_text(uint64_t word)
+{
+    char text[24];
+    snprintf(text, sizeof text, "0x%llx", (unsigned long long)word);
+    return PyUnicode_FromString(text);
+}
+
 PyObject *fg_meta_difference(const char *field, const fg_tensor_adaptor *adaptor, int64_t seen, int64_t want)
 {
     if (strcmp(field, "dtype") == 0)
@@ -90,23 +98,81 @@ PyObject *fg_meta_difference(const char *field, const fg_tensor_adaptor *adaptor
     if (strcmp(field, "requires_grad") == 0)
         return PyUnicode_FromFormat("requires_grad %s instead of %s", flag(seen), flag(want));
     if (strcmp(field, "key set") == 0)
-        return PyUnicode_FromFormat(
-            "another kind of tensor (inference mode, conjugated or negated view, byte order, device or layout): key "
-            "set 0x%llx instead of 0x%llx",
-            (unsigned long long)seen, (unsigned long long)want);
+        return two("another kind of tensor (inference mode, conjugated or negated view, byte order, device or layout): key set",
+                   hex_text((uint64_t)seen), hex_text((uint64_t)want));
     return PyUnicode_FromFormat("%s %lld instead of %lld", field, (long long)seen, (long long)want);
+}
+
+static const char *const autograd_bits[] = {"grad mode", "inference mode", "forward differentiation", "multithreaded backward",
+                                            "replay of views"};
+enum { N_AUTOGRAD = sizeof autograd_bits / sizeof *autograd_bits };
+
+static const char *on_off(int64_t value)
+{
+    return value ? "on" : "off";
+}
+
+static PyObject *autocast_text(int64_t dtype)
+{
+    return dtype < 0 ? PyUnicode_FromString("off") : dtype_text(&fg_torch_adaptors[0], (int32_t)dtype); /* any layer names them */
+}
+
+/* As torch hashes a device. */
+static PyObject *default_device_text(int64_t device)
+{
+    return device < 0 ? PyUnicode_FromString("none") : device_text(device >> 16 & 0xff, (int8_t)(device & 0xff));
+}
+
+static const char *switch_text(int64_t disabled)
+{
+    return disabled == 0 ? "on" : disabled == 1 ? "off for subclasses" : "off";
 }
 
 PyObject *fg_state_difference(const char *field, int64_t seen, int64_t want)
 {
-    int64_t changed = seen ^ want;
-    if (strcmp(field, "autograd state") == 0 && (changed & 1))
-        return PyUnicode_FromFormat("grad mode %s instead of %s", seen & 1 ? "on" : "off", want & 1 ? "on" : "off");
-    if (strcmp(field, "autograd state") == 0 && (changed & 2))
-        return PyUnicode_FromFormat("inference mode %s instead of %s", seen & 2 ? "on" : "off", want & 2 ? "on" : "off");
-    if (strcmp(field, "default dtype") == 0) {
-        const fg_tensor_adaptor *torch = &fg_torch_adaptors[0]; /* any layer names them */
-        return two(field, dtype_text(torch, (int32_t)seen), dtype_text(torch, (int32_t)want));
+    if (strcmp(field, "autograd state") == 0) {
+        for (int i = 0; i < N_AUTOGRAD; i++)
+            if ((seen ^ want) >> i & 1)
+                return PyUnicode_FromFormat("%s %s instead of %s", autograd_bits[i], on_off(seen >> i & 1), on_off(want >> i & 1));
     }
+    if (strcmp(field, "default dtype") == 0)
+        return two(field, autocast_text(seen), autocast_text(want));
+    if (strncmp(field, "autocast", 8) == 0)
+        return two(field, autocast_text(seen), autocast_text(want));
+    if (strcmp(field, "default device") == 0)
+        return two(field, default_device_text(seen), default_device_text(want));
+    if (strcmp(field, "__torch_function__ switch") == 0)
+        return PyUnicode_FromFormat("__torch_function__ %s instead of %s", switch_text(seen), switch_text(want));
+    if (strstr(field, "dispatch keys") != NULL)
+        return two(field, hex_text((uint64_t)seen), hex_text((uint64_t)want));
     return PyUnicode_FromFormat("%s %lld instead of %lld", field, (long long)seen, (long long)want);
+}
+
+static int add_word(PyObject *list, const char *what, FG_STEALS PyObject *text)
+{
+    int bad = text == NULL || fg_text_add(list, ", %s %U", what, text) < 0;
+    Py_XDECREF(text);
+    return bad ? -1 : 0;
+}
+
+/* What is usual is not said, but for the grad mode and the dtype. */
+PyObject *fg_state_sentence(const fg_torch_state *state)
+{
+    PyObject *list = state->present ? PyList_New(0) : NULL;
+    if (!state->present)
+        return PyUnicode_FromString("torch is not loaded");
+    if (list == NULL ||
+        fg_text_add(list, "torch state: grad mode %s, inference mode %s", on_off(state->autograd & 1), on_off(state->autograd & 2)) < 0 ||
+        add_word(list, "default dtype", autocast_text(state->default_dtype)) < 0)
+        goto fail;
+    if ((state->autocast_dtype[0] >= 0 && add_word(list, "autocast on CPU", autocast_text(state->autocast_dtype[0])) < 0) ||
+        (state->autocast_dtype[1] >= 0 && add_word(list, "autocast on CUDA", autocast_text(state->autocast_dtype[1])) < 0) ||
+        (state->default_device >= 0 && add_word(list, "default device", default_device_text(state->default_device)) < 0) ||
+        (state->function_disabled != 0 && fg_text_add(list, ", __torch_function__ %s", switch_text(state->function_disabled)) < 0) ||
+        (state->function_mode_depth > 0 && fg_text_add(list, ", %d function modes", (int)state->function_mode_depth) < 0))
+        goto fail;
+    return fg_text_join(list, "");
+fail:
+    Py_XDECREF(list);
+    return NULL;
 }

@@ -61,6 +61,9 @@ static PyObject *step(const fg_desc *desc, const fg_node_record *node, PyObject 
     switch ((fg_accessor)node->acc) {
     case FG_ACC_ARG: {
         PyObject *name = name_at(desc->slot_names, node->index);
+        if (name == NULL && desc->slot_names != NULL && PyTuple_CheckExact(desc->slot_names) &&
+            node->index >= PyTuple_GET_SIZE(desc->slot_names))
+            return PyUnicode_FromFormat("<value %lld on the stack>", (long long)(node->index - PyTuple_GET_SIZE(desc->slot_names)));
         return name != NULL ? Py_NewRef(name) : PyUnicode_FromFormat("arg[%lld]", (long long)node->index);
     }
     case FG_ACC_FREEVAR: {
@@ -70,7 +73,7 @@ static PyObject *step(const fg_desc *desc, const fg_node_record *node, PyObject 
     case FG_ACC_GLOBALS: return PyUnicode_FromString("globals()");
     case FG_ACC_BUILTINS: return PyUnicode_FromString("__builtins__");
     case FG_ACC_FUNC: return PyUnicode_FromString("<this function>");
-    case FG_ACC_CONST: return fg_hold_text(&desc->holds[node->hold]);
+    case FG_ACC_CONST: return fg_plain_hold(&desc->holds[node->hold]);
     case FG_ACC_CELL_CONTENTS:
         if (parent->acc == FG_ACC_FREEVAR && name_at(desc->free_names, parent->index) != NULL)
             return Py_NewRef(name_at(desc->free_names, parent->index));
@@ -93,7 +96,7 @@ static PyObject *step(const fg_desc *desc, const fg_node_record *node, PyObject 
                 return result;
             }
         }
-        text = fg_hold_text(&desc->holds[node->hold]);
+        text = fg_plain_hold(&desc->holds[node->hold]);
         result = text != NULL ? PyUnicode_FromFormat("%U[%U]", left, text) : NULL;
         Py_XDECREF(text);
         return result;
@@ -196,29 +199,6 @@ static PyObject *relation_sentence(const fg_desc *desc, const fg_guard_record *g
     return text;
 }
 
-/* The argument as people write it: int for @'builtins:int', torch.Tensor for @'torch:Tensor'. */
-static PyObject *plain_arg(const fg_desc *desc, const fg_guard_record *guard)
-{
-    PyObject *text = fg_guard_arg_text(desc, guard), *parts = NULL, *name = NULL;
-    if (text == NULL || guard->hold < 0 || PyUnicode_GET_LENGTH(text) < 4 || PyUnicode_READ_CHAR(text, 0) != '@')
-        return text;
-    PyObject *inside = PyUnicode_Substring(text, 2, PyUnicode_GET_LENGTH(text) - 1);
-    PyObject *colon = PyUnicode_FromString(":");
-    if (inside != NULL && colon != NULL && (parts = PyUnicode_Split(inside, colon, -1)) != NULL) {
-        if (PyList_GET_SIZE(parts) != 2)
-            name = Py_NewRef(text);
-        else if (PyUnicode_CompareWithASCIIString(PyList_GET_ITEM(parts, 0), "builtins") == 0)
-            name = Py_NewRef(PyList_GET_ITEM(parts, 1));
-        else
-            name = PyUnicode_FromFormat("%U.%U", PyList_GET_ITEM(parts, 0), PyList_GET_ITEM(parts, 1));
-    }
-    Py_XDECREF(inside);
-    Py_XDECREF(colon);
-    Py_XDECREF(parts);
-    Py_DECREF(text);
-    return name;
-}
-
 static PyObject *tensor_sentence(const fg_desc *desc, const fg_guard_record *guard, PyObject *source)
 {
     const fg_meta_record *meta = guard->leaf.p;
@@ -248,7 +228,7 @@ PyObject *fg_guard_sentence(const fg_desc *desc, const fg_guard_record *guard)
     if (guard->n_ids > 0)
         return relation_sentence(desc, guard);
     source = guard->node >= 0 ? fg_desc_source_str(desc, guard->node) : PyUnicode_FromString("torch state");
-    arg = plain_arg(desc, guard);
+    arg = fg_plain_arg(desc, guard);
     if (source == NULL || arg == NULL)
         goto done;
     switch ((fg_guard_kind)guard->kind) {
@@ -281,9 +261,11 @@ PyObject *fg_guard_sentence(const fg_desc *desc, const fg_guard_record *guard)
         break;
     case FG_GUARD_TENSOR: text = tensor_sentence(desc, guard, source); break;
     case FG_GUARD_GRADIENT: text = gradient_sentence(desc, guard, source); break;
-    case FG_GUARD_TORCH_STATE: text = PyUnicode_FromFormat("%U has %U", source, arg); break;
+    case FG_GUARD_TORCH_STATE: text = fg_state_sentence(guard->leaf.p); break;
     case FG_GUARD_ABC_TOKEN: text = PyUnicode_FromFormat("abc.get_cache_token() == %U", arg); break;
-    case FG_GUARD_TORCH_GLOBALS: text = PyUnicode_FromFormat("%U has switches %U", source, arg); break;
+    case FG_GUARD_TORCH_GLOBALS:
+        text = PyUnicode_FromFormat("torch's global switches are as when it was compiled, %lld threads", (long long)guard->leaf.hi);
+        break;
     case FG_GUARD_SAME:
     case FG_GUARD_DISTINCT:
     case FG_GUARD_NO_DICT_OF:

@@ -132,7 +132,7 @@ def test_many_storages_of_which_two_share_memory(n):
             assert made.check(apart)
             assert not made.check(tuple(shared)) and GuardProgram([made]).alive(tuple(shared)) == 0
             low, high = sorted((one, other))
-            assert f"number {low + 1} and number {high + 1}" in made.explain(tuple(shared))[0], kind
+            assert f": arg[{low}] and arg[{high}]" in made.explain(tuple(shared))[0], kind
 
 
 def test_the_break_says_what_to_do():
