@@ -582,24 +582,17 @@ FG_RELATION(NO_DICT_OF)
     if (attrs == NULL && !PyDict_Check(first))
         return 1;
     if (attrs == first) {
-        FG_SEEN("number 1 is its own __dict__");
+        FG_SEEN_PAIR(0, -1, "its own __dict__");
         return 0;
     }
     for (int64_t i = 1; i < n; i++) {
         PyObject *v = values[ids[i]], *its = v == first || PyDict_CheckExact(v) ? NULL : fg_instance_dict(v);
         if (v == attrs || (its != NULL && (its == first || its == attrs))) {
-            FG_SEEN(v == attrs     ? "number %lld is the __dict__ of number 1"
-                    : its == first ? "number 1 is the __dict__ of number %lld"
-                                   : "number %lld has the __dict__ of number 1",
-                    (long long)i + 1);
+            FG_SEEN_PAIR(0, i,
+                         v == attrs     ? "the second is the __dict__ of the first"
+                         : its == first ? "the first is the __dict__ of the second"
+                                        : "they have one __dict__");
             return 0;
-    for (int64_t i = 0; i < n; i++) {
-        PyObject *dict = PyDict_CheckExact(values[ids[i]]) ? NULL : fg_instance_dict(values[ids[i]]);
-        for (int64_t k = 0; dict != NULL && k < n; k++) {
-            if (values[ids[k]] == dict) {
-                FG_SEEN_PAIR(k, i, "the first is the __dict__ of the second");
-                return 0;
-            }
         }
     }
     return 1;

@@ -175,7 +175,10 @@ LINES = {
     "abc_token": (lambda: token_line(), "expected abc.get_cache_token() == -1; saw "),
     "same": (lambda: refused_relation("same", (1, 2, 1)), "expected x is y is z; saw two objects: x and y; which arguments"),
     "distinct": (lambda: refused_relation("distinct", (1, BASE, BASE)), "expected x, y, z are all different objects; saw one object: y and z; which arguments"),
-    "no_dict_of": (lambda: dict_line(), "expected x, y are not the __dict__ of each other; saw the first is the __dict__ of the second: y and x; which"),
+    "no_dict_of": (
+        lambda: dict_line(),
+        "expected the first of x, y has no __dict__ in common with the others; saw the second is the __dict__ of the first: x and y; which",
+    ),
     "storage_distinct": (lambda: refused_relation("storage_distinct", (BASE[:2], BASE[2:]), True), "expected x, y do not share a storage; saw one storage: x and y; which"),
     "memory_apart": (lambda: refused_relation("memory_apart", (BASE[:3], BASE[2:]), True), "expected x, y have no memory in common; saw memory in common: x and y; which"),
     "memory_apart, unknown": (lambda: refused_relation("memory_apart", (BASE, np.frombuffer(memoryview(array.array("d", [1])))), True), "saw memory that cannot be told from the others': y"),
