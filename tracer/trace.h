@@ -406,6 +406,8 @@ bool fg_order_is_known(const fg_trace *t, const fg_value *v); /* the strides of 
 fg_flow fg_bake_scalars(fg_trace *t, fg_value *v, int depth);
 fg_flow fg_suit_compiler(fg_trace *t, int lib, const fg_op_row *row, fg_value **operands, int32_t n);
 bool fg_is_idle_dropout(const fg_op_row *row, fg_value *const *args, int32_t n, PyObject *kwnames);
+/* The operation, which a compiler builds in, is what the classes of its tensors say that it is. */
+fg_flow fg_pin_members(fg_trace *t, fg_step_op op, int arg, PyObject *name, fg_value **operands);
 bool fg_stands_between_graphs(const fg_op_row *row, fg_value **operands, int32_t n); /* for a backend, it is a step of its own */
 /* A list or tuple as a graph for a backend sees it: its elements of now, each an operand of its own. What came from outside would be an input that no
  * compiler looks into, and a list that was made in the trace may have changed since. */

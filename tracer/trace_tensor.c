@@ -94,6 +94,8 @@ static fg_flow emit_op(fg_trace *t, fg_step_op op, int lib, int arg, PyObject *n
         return fg_nomem();
     if (t->opaque) {
         FG_DO(fg_suit_compiler(t, lib, row, operands, n));
+        if (lib == FG_LIB_TORCH)
+            FG_DO(fg_pin_members(t, op, arg, name, operands));
         if (fg_stands_between_graphs(row, operands, n))
             flags &= ~FG_SF_GRAPH;
     }

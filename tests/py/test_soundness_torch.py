@@ -324,3 +324,40 @@ def patched_functions():
 @scenarios.parametrize()
 def test_tensors_modules_and_torch_state(make):
     follow(make)
+
+
+@pytest.mark.parametrize("backend", ["torch:eager", "aot_eager"])
+@pytest.mark.parametrize("patched_first", [False, True])
+@pytest.mark.parametrize(
+    "name, fn, other",
+    [
+        ("relu", lambda x: (x - 2).relu(), lambda self: self * 7),
+        ("__add__", lambda x: x + 1, lambda self, o: torch.sub(self, o)),
+        ("__radd__", lambda x: 1 + x, lambda self, o: torch.sub(self, o)),
+        ("__iadd__", lambda x: x.clone().__iadd__(3), lambda self, o: torch.sub(self, o)),
+        ("__lt__", lambda x: x < 5, lambda self, o: torch.gt(self, o)),
+        ("__getitem__", lambda x: x[0], lambda self, k: torch.sub(self, 5)),
+        ("split", lambda x: x.split(1)[1], lambda self, n: (self, torch.sub(self, 9))),
+    ],
+)
+def test_members_of_tensors_replaced_under_a_compiler(name, fn, other, backend, patched_first):
+    import framegate
+
+    had, old, x = name in vars(torch.Tensor), vars(torch.Tensor).get(name), torch.tensor([1.0, 4.0])
+
+    def agrees():
+        assert torch.equal(compiled(x), fn(x))
+
+    with framegate.config.patch(strict_errors=True):
+        compiled = framegate.compile(types.FunctionType(fn.__code__.replace(co_name=f"{name}_{backend}_{patched_first}"), fn.__globals__), backend=backend)
+        for patched in (patched_first, not patched_first) * 2:
+            if patched:
+                setattr(torch.Tensor, name, other)
+            try:
+                agrees()
+                agrees()
+            finally:
+                if patched and had:
+                    setattr(torch.Tensor, name, old)
+                elif patched:
+                    delattr(torch.Tensor, name)
