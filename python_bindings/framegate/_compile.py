@@ -283,7 +283,7 @@ def _call_backend(graph: Any, example_inputs: list[Any], options: dict[str, Any]
     elif not torch_graph and _is_torchs(backend, name):
         return graph  # nothing of torch's in it: replayed
     checked = torch_graph and subject is not graph and _is_torchs(backend, name)
-    if checked and _writes_where_it_may_fail(subject, example_inputs) and _fails_by_itself(graph, example_inputs):
+    if checked and (_makes_leaves(subject) or (_writes_where_it_may_fail(subject, example_inputs) and _fails_by_itself(graph, example_inputs))):
         logs.replayed(graph.name, name, None)
         return graph
     keywords = {"options": options["options"]} if options.get("options") else {}
@@ -330,6 +330,13 @@ def _writes_where_it_may_fail(module: Any, example_inputs: list[Any]) -> bool:
 
     written, resized = _fx.writes(module)
     return resized or (written and any(getattr(value, "requires_grad", False) for value in example_inputs))
+
+
+def _makes_leaves(module: Any) -> bool:
+    """Some operation makes a tensor whose gradient is wanted: compilers only know those that came in, and what they give has no history from there on."""
+    from framegate import _fx
+
+    return _fx.makes_leaves(module)
 
 
 def _inductor_with(options: dict[str, Any]) -> Callable[..., Any]:

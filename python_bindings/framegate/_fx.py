@@ -190,6 +190,11 @@ def writes(module: torch.fx.GraphModule) -> tuple[bool, bool]:
     return written, resized
 
 
+def makes_leaves(module: torch.fx.GraphModule) -> bool:
+    """True if some operation is told that the gradient of its result is wanted, or may be."""
+    return any(node.op in ("call_function", "call_method") and node.kwargs.get("requires_grad", False) is not False for node in module.graph.nodes)
+
+
 _WRITING = frozenset("iadd iand ifloordiv ilshift imatmul imul imod ior ipow irshift isub itruediv ixor setitem".split())
 
 

@@ -167,7 +167,7 @@ def left_alone(code: types.CodeType, reason: str) -> None:
 def replayed(graph: str, backend: str, error: BaseException | None) -> None:
     """A graph that a backend of torch cannot compile, or not rightly, because of its own operations; they are replayed."""
     _emit("replayed", {"graph": graph, "backend": backend, "error": error})
-    why = f"{type(error).__name__}: {error}" if error is not None else "it raises, or changes the size of an input"
+    why = f"{type(error).__name__}: {error}" if error is not None else "it raises, changes the size of an input, or makes tensors whose gradient is wanted"
     _log.debug("graph %r is replayed, not compiled by backend %r: %s", graph, backend, why)
 
 

@@ -117,6 +117,32 @@ def test_writing_follows_the_rules_of_autograd_and_of_out(backend):
     check(lambda x, o: (torch.sin(x, out=o), o.sum()), backend, *[lambda s=s, t=t: (torch.randn(s), torch.zeros(t)) for s, t in shapes])
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_tensors_made_with_a_gradient_have_one(backend):
+    """A compiler takes what its graph makes for constants: no history begins there."""
+    import framegate
+
+    def by_function(x): leaf = torch.ones(2, requires_grad=True); return leaf, leaf * x
+    def like_another(x): leaf = torch.zeros_like(x, requires_grad=True); return leaf, (leaf + 1) * x
+    def by_method(x): leaf = x.new_ones(2, requires_grad=True); return leaf, leaf.exp() * x
+    def from_numbers(x): leaf = torch.tensor([1.0, 2.0], requires_grad=True); return leaf, leaf * x
+    def afterwards(x): leaf = (x.detach() * 2).requires_grad_(); return leaf, leaf * x
+    def told_by_argument(x, wanted=True): leaf = torch.ones(2, requires_grad=wanted); return leaf, leaf * x
+    def behind_others(x): y = x.sin().cos(); leaf = torch.full((2,), 3.0, requires_grad=True); return leaf, (leaf * y).relu()
+    for f in (by_function, like_another, by_method, from_numbers, afterwards, told_by_argument, behind_others):
+        compiled = framegate.compile(f, backend=backend)
+        for _ in range(3):
+            (leaf, out), (want, wanted) = compiled(torch.tensor([2.0, 3.0])), f(torch.tensor([2.0, 3.0]))
+            assert leaf.requires_grad and leaf.is_leaf and out.requires_grad and torch.equal(out, wanted), f.__name__
+            out.sum().backward()
+            wanted.sum().backward()
+            assert torch.equal(leaf.grad, want.grad), f.__name__
+    def only_inside(x): leaf = torch.ones(2, requires_grad=True); return torch.autograd.grad((leaf * x).sum(), leaf)[0]
+    def not_wanted(x): made = torch.ones(2, requires_grad=False); return made, made * x
+    for f in (only_inside, not_wanted):
+        check(f, backend, lambda: (torch.tensor([2.0, 3.0]),))
+
+
 def test_a_backend_that_fails_by_itself_is_reported():
     import framegate
 
