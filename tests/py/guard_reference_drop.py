@@ -31,7 +31,7 @@ def dealloc(kind: type) -> int:
 CLASS_DEALLOC, TUPLE_DEALLOC, RECORD_DEALLOC = dealloc(Plain), dealloc(tuple), dealloc(type(sys.version_info))
 HOLDERS = {type(made) for made in (
     iter([]), iter(()), iter(set()), iter({}), iter({}.items()), iter({}.values()), enumerate(()), zip(), map(len, ()), filter(None, ()), reversed(()), {}.keys(), {}.values(), {}.items(),
-    types.MappingProxyType({}), iter("a"), iter("\u4e2d"), staticmethod(len), classmethod(len), property(), super(Plain, Plain()), reversed([]), collections.deque(), collections.defaultdict())}
+    types.MappingProxyType({}), iter("a"), iter("\u4e2d"), staticmethod(len), classmethod(len), property(), super(Plain, Plain()), reversed([]), collections.deque(), collections.defaultdict(), int | str)}
 
 
 class Walk:
@@ -150,7 +150,8 @@ def lasting(namespace: dict) -> bool:
 
 
 def watched(value: Any) -> bool:
-    return any(ref.__callback__ is not None and not torchs(ref.__callback__) for ref in weakref.getweakrefs(value))
+    callbacks = [ref.__callback__ for ref in weakref.getweakrefs(value)]
+    return any(call is not None and type(call).__name__ != "_death_watch" and not torchs(call) for call in callbacks)
 
 
 def torchs(callback: Any) -> bool:
