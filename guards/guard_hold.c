@@ -1,8 +1,4 @@
-/* What a description holds, and how it learns that something held weakly has died.
- *
- * The callback of the weak references is a small C object. The interpreter calls it from inside deallocation and garbage collection, so it only
- * stores: the description's flag, and whatever the entry's owner does in `invalidate` (a store, too). It answers None and allocates nothing: it is
- * called by vectorcall.
+/* What a description holds, and which way.
  *
  * Which way an object is held:
  *   a class made by a `class` statement or by C on the heap    weakly (dies with its module or function)
@@ -15,64 +11,6 @@
 #include "guards/guard_private.h"
 #include "runtime/cpython/frame.h"
 #include <string.h>
-
-typedef struct watch_object {
-    PyObject_HEAD fg_desc *desc; /* NULL once the description is gone */
-    vectorcallfunc vectorcall;
-} watch_object;
-
-static PyObject *watch_call(PyObject *self, PyObject *const *args, size_t n, PyObject *kwnames)
-{
-    (void)args, (void)n, (void)kwnames;
-    fg_desc *desc = ((watch_object *)self)->desc;
-    if (desc != NULL) {
-        desc->dead = 1;
-        if (desc->invalidate != NULL)
-            desc->invalidate(desc->entry);
-    }
-    Py_RETURN_NONE;
-}
-
-static void watch_dealloc(PyObject *self)
-{
-    PyObject_Free(self);
-}
-
-static PyTypeObject watch_type = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "framegate._core._death_watch",
-    .tp_basicsize = sizeof(watch_object),
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-    .tp_vectorcall_offset = offsetof(watch_object, vectorcall),
-    .tp_call = PyVectorcall_Call,
-    .tp_dealloc = watch_dealloc,
-};
-
-static PyObject *watch_get(fg_desc *desc)
-{
-    if (desc->watch == NULL) {
-        if (PyType_Ready(&watch_type) < 0)
-            return NULL;
-        watch_object *watch = PyObject_New(watch_object, &watch_type);
-        if (watch == NULL)
-            return NULL;
-        watch->desc = desc;
-        watch->vectorcall = watch_call;
-        desc->watch = (PyObject *)watch;
-    }
-    return desc->watch;
-}
-
-int fg_watch_is(const PyObject *callback)
-{
-    return Py_TYPE(callback) == &watch_type;
-}
-
-void fg_watch_forget(fg_desc *desc)
-{
-    if (desc->watch != NULL)
-        ((watch_object *)desc->watch)->desc = NULL;
-    Py_CLEAR(desc->watch);
-}
 
 /* 1 for instances of classes made by a `class` statement: their deallocator is the interpreter's own for such classes, which any of them shows. */
 static int is_python_class(PyTypeObject *type)
@@ -150,7 +88,7 @@ fg_status fg_hold_take(fg_desc *desc, PyObject *object, fg_hold_mode mode, int32
     if (how == HOLD_STRONG) {
         hold.ref = Py_NewRef(object);
     } else {
-        PyObject *watch = watch_get(desc);
+        PyObject *watch = fg_watch_get(desc);
         hold.weak = 1;
         hold.ref = watch != NULL ? PyWeakref_NewRef(object, watch) : NULL;
         if (hold.ref == NULL)

@@ -131,6 +131,7 @@ static inline PyObject *fg_hold_get(const fg_hold *hold)
     PyObject *object = fg_weakref_target(hold->ref);
     return object == Py_None ? NULL : object;
 }
+FG_BORROWED PyObject *fg_watch_get(fg_desc *desc); /* made when it is wanted first; NULL with an exception */
 void fg_watch_forget(fg_desc *desc);
 /* 1 if a weak reference's callback is that of a description, of whichever. */
 int fg_watch_is(const PyObject *callback);
