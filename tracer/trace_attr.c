@@ -366,7 +366,7 @@ static fg_flow generic_attr(fg_trace *t, fg_value *o, fg_value *type, PyObject *
 /* Attribute of an instance; getter and out as for generic_attr. */
 static fg_flow instance_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg_getter *getter)
 {
-    fg_value *type, *own;
+    fg_value *type = NULL, *own;
     FG_DO(fg_object_type(t, o, &type));
     FG_DO(way_of_reading(t, type, o->type, &own));
     if (own == NULL) {
