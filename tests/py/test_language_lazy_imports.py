@@ -4,10 +4,9 @@ import sys
 import textwrap
 import types
 
+import framegate
 import numpy as np
 import pytest
-
-import framegate
 
 pytestmark = pytest.mark.skipif(sys.version_info < (3, 15), reason="the interpreter imports at once")
 
