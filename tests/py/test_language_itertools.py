@@ -162,13 +162,30 @@ def test_as_plain_python(case):
 
 
 @needs_engine
-@pytest.mark.parametrize("case", [c for c in cases if c.fn not in (over_a_break, given_away, reduce_of_nothing)], ids=repr)
+@pytest.mark.parametrize("case", [c for c in cases if c.fn not in (over_a_break, given_away, reduce_of_nothing, an_exception_on_the_way)], ids=repr)
 def test_captured_whole(case):
     import copy
 
     import framegate
 
     assert framegate.explain(case.fn)(*copy.deepcopy(case.inputs[0])).break_reasons == []
+    gate = framegate.compile(case.fn)
+    for _ in range(2):
+        gate(*copy.deepcopy(case.inputs[0]))
+    assert entries(gate) == 1 and framegate.cache_entries(gate)[0].hits > 0
+
+
+@needs_engine
+def test_one_that_is_still_there_in_a_handler_breaks_the_graph_and_hits():
+    """A map that a handler of the function may go on with has no form at run time before it is made there."""
+    import framegate
+
+    gate = framegate.compile(an_exception_on_the_way)
+    made = []
+    for _ in range(4):
+        gate([1, 2, 0, 4], [])
+        made.append(framegate.stats()["compiles"])
+    assert made[-1] == made[-2], "compiled at each call"
 
 
 def test_iterators_that_leave_the_function():
