@@ -347,16 +347,6 @@ fail:
     return st;
 }
 
-/* What an array has room for beyond its n items goes back; where that fails, it stays. */
-static void trim(void *array, uint32_t n, size_t item)
-{
-    void *old, *less;
-    memcpy(&old, array, sizeof old);
-    if (old == NULL || n == 0 || (less = fg_realloc(old, n * item)) == NULL)
-        return;
-    memcpy(array, &less, sizeof less);
-}
-
 fg_status fg_plan_new(fg_graph *graph, fg_plan **out)
 {
     fg_status st = FG_ERR_NOMEM;
@@ -372,10 +362,10 @@ fg_status fg_plan_new(fg_graph *graph, fg_plan **out)
     FG_TRY(emit_nodes(&b));
     FG_TRY(assign_registers(&b));
     fg_free(b.value_of_node);
-    trim(&b.plan->steps, b.plan->n_steps, sizeof *b.plan->steps);
-    trim(&b.plan->operands, b.plan->n_operands, sizeof *b.plan->operands);
-    trim(&b.plan->drops, b.plan->n_drops, sizeof *b.plan->drops);
-    trim(&b.plan->consts, b.plan->n_consts, sizeof *b.plan->consts);
+    fg_trim(&b.plan->steps, b.plan->n_steps, sizeof *b.plan->steps);
+    fg_trim(&b.plan->operands, b.plan->n_operands, sizeof *b.plan->operands);
+    fg_trim(&b.plan->drops, b.plan->n_drops, sizeof *b.plan->drops);
+    fg_trim(&b.plan->consts, b.plan->n_consts, sizeof *b.plan->consts);
     *out = b.plan;
     return FG_OK;
 fail:

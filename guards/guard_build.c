@@ -21,16 +21,6 @@
 #include "guards/guard_merge.h"
 #include <string.h>
 
-/* What an array has room for beyond its n items goes back; where that fails, it stays. */
-static void trim(void *array, uint32_t n, size_t item)
-{
-    void *old, *less;
-    memcpy(&old, array, sizeof old);
-    if (old == NULL || n == 0 || (less = fg_realloc(old, n * item)) == NULL)
-        return;
-    memcpy(array, &less, sizeof less);
-}
-
 fg_status fg_program_build(const fg_desc *const *descs, size_t n, const fg_program *old, fg_program **out)
 {
     fg_status st;
@@ -53,9 +43,9 @@ fg_status fg_program_build(const fg_desc *const *descs, size_t n, const fg_progr
     FG_TRY(fg_build_order(&b, old));
     FG_TRY(fg_build_emit(&b));
     fg_program *made = b.program;
-    trim(&made->code, made->n_code, sizeof *made->code);
-    trim(&made->keys, made->n_code, sizeof *made->keys);
-    trim(&made->masks, made->n_masks, sizeof *made->masks);
+    fg_trim(&made->code, made->n_code, sizeof *made->code);
+    fg_trim(&made->keys, made->n_code, sizeof *made->keys);
+    fg_trim(&made->masks, made->n_masks, sizeof *made->masks);
     if (made->any_impure || made->n_words > 1 || (made->single && made->entries[0].never))
         made->way = FG_WAY_ANY;
     else

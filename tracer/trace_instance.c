@@ -146,58 +146,45 @@ static fg_flow union_parts(fg_trace *t, fg_value *cls, fg_value **parts)
     return *parts != NULL ? FG_FLOW_OK : FG_FLOW_ERROR;
 }
 
-/* type is that of v. */
-static fg_flow is_instance(fg_trace *t, fg_value *v, PyTypeObject *type, fg_value *cls, int depth, bool *yes)
+typedef struct question {
+    fg_value *v;
+    PyTypeObject *type; /* of v, in isinstance; NULL: issubclass */
+    PyObject *special;  /* the method that is asked */
+} question;
+
+static fg_flow is_instance(fg_trace *t, const question *q, fg_value *cls, bool *yes)
 {
-    if (depth > 8) /* plain Python counts this as recursion */
-        return fg_break(t, FG_BREAK_RECURSION, "isinstance with tuples nested deep");
-    fg_value *parts;
-    FG_DO(fg_look(t, &cls));
-    FG_DO(union_parts(t, cls, &parts));
-    if (parts != NULL)
-        cls = parts;
-    if (is_tuple(cls)) {
-        fg_value **items;
-        int32_t n;
-        FG_DO(fg_iterate(t, cls, &items, &n));
-        *yes = false;
-        for (int32_t i = 0; i < n && !*yes; i++)
-            FG_DO(is_instance(t, v, type, items[i], depth + 1, yes));
-        return FG_FLOW_OK;
-    }
-    if (cls->kind == FG_V_OBJECT && cls->type != NULL && cls->type != type) { /* an alias of the module typing, say */
-        fg_value *answer;
-        bool found;
-        FG_DO(fg_call_special(t, cls, fg_names.s_instancecheck, &v, 1, &answer, &found));
-        if (found)
-            return fg_truth(t, answer, yes);
-    }
     if (cls->kind != FG_V_CONST || !PyType_Check(cls->real))
         return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "isinstance with a %s", cls->type ? cls->type->tp_name : "run-time object");
     PyTypeObject *wanted = (PyTypeObject *)cls->real;
-    if (type == wanted) {
+    if (q->type == wanted) {
         *yes = true; /* before any __instancecheck__ */
         return FG_FLOW_OK;
     }
     fg_value *check;
-    FG_DO(own_check(t, cls, fg_names.s_instancecheck, &check));
+    FG_DO(own_check(t, cls, q->special, &check));
     if (check != NULL)
-        return ask_metaclass(t, check, cls, v, yes);
-    FG_DO(is_subclass_of(t, v, type, wanted, yes));
-    return *yes ? FG_FLOW_OK : says_its_type(t, v, type);
+        return ask_metaclass(t, check, cls, q->v, yes);
+    FG_DO(is_subclass_of(t, q->v, q->type, wanted, yes));
+    return *yes ? FG_FLOW_OK : says_its_type(t, q->v, q->type);
 }
 
-fg_flow fg_isinstance(fg_trace *t, fg_value *v, fg_value *cls, bool *yes)
+static fg_flow is_subclass(fg_trace *t, const question *q, fg_value *cls, bool *yes)
 {
-    PyTypeObject *type = NULL;
-    FG_DO(fg_runtime_type(t, v, &type));
-    return is_instance(t, v, type, cls, 0, yes);
+    if (q->v->kind != FG_V_CONST || !PyType_Check(q->v->real) || cls->kind != FG_V_CONST || !PyType_Check(cls->real))
+        return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "issubclass with these arguments");
+    fg_value *check;
+    FG_DO(own_check(t, cls, q->special, &check));
+    if (check != NULL)
+        return ask_metaclass(t, check, cls, q->v, yes);
+    return fg_is_subtype(t, q->v, (PyTypeObject *)q->v->real, (PyTypeObject *)cls->real, yes);
 }
 
-static fg_flow is_subclass(fg_trace *t, fg_value *sub, fg_value *cls, int depth, bool *yes)
+/* cls: a class, a tuple or union of such, or an object with the method. */
+static fg_flow ask(fg_trace *t, const question *q, fg_value *cls, int depth, bool *yes)
 {
-    if (depth > 8)
-        return fg_break(t, FG_BREAK_RECURSION, "issubclass with tuples nested deep");
+    if (depth > 8) /* plain Python counts this as recursion */
+        return fg_break(t, FG_BREAK_RECURSION, "%s with tuples nested deep", q->type != NULL ? "isinstance" : "issubclass");
     fg_value *parts;
     FG_DO(fg_look(t, &cls));
     FG_DO(union_parts(t, cls, &parts));
@@ -209,29 +196,31 @@ static fg_flow is_subclass(fg_trace *t, fg_value *sub, fg_value *cls, int depth,
         FG_DO(fg_iterate(t, cls, &items, &n));
         *yes = false;
         for (int32_t i = 0; i < n && !*yes; i++)
-            FG_DO(is_subclass(t, sub, items[i], depth + 1, yes));
+            FG_DO(ask(t, q, items[i], depth + 1, yes));
         return FG_FLOW_OK;
     }
-    if (cls->kind == FG_V_OBJECT && cls->type != NULL) {
-        fg_value *answer;
+    if (cls->kind == FG_V_OBJECT && cls->type != NULL && cls->type != q->type) { /* an alias of the module typing, say */
+        fg_value *answer, *v = q->v;
         bool found;
-        FG_DO(fg_call_special(t, cls, fg_names.s_subclasscheck, &sub, 1, &answer, &found));
+        FG_DO(fg_call_special(t, cls, q->special, &v, 1, &answer, &found));
         if (found)
             return fg_truth(t, answer, yes);
     }
-    if (sub->kind != FG_V_CONST || !PyType_Check(sub->real) || cls->kind != FG_V_CONST || !PyType_Check(cls->real))
-        return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "issubclass with these arguments");
-    fg_value *check;
-    FG_DO(own_check(t, cls, fg_names.s_subclasscheck, &check));
-    if (check != NULL)
-        return ask_metaclass(t, check, cls, sub, yes);
-    return fg_is_subtype(t, sub, (PyTypeObject *)sub->real, (PyTypeObject *)cls->real, yes);
+    return q->type != NULL ? is_instance(t, q, cls, yes) : is_subclass(t, q, cls, yes);
+}
+
+fg_flow fg_isinstance(fg_trace *t, fg_value *v, fg_value *cls, bool *yes)
+{
+    question q = {.v = v, .special = fg_names.s_instancecheck};
+    FG_DO(fg_runtime_type(t, v, &q.type));
+    return ask(t, &q, cls, 0, yes);
 }
 
 fg_flow fg_issubclass(fg_trace *t, fg_value *sub, fg_value *cls, bool *yes)
 {
     FG_DO(fg_look(t, &sub));
-    return is_subclass(t, sub, cls, 0, yes);
+    const question q = {.v = sub, .special = fg_names.s_subclasscheck};
+    return ask(t, &q, cls, 0, yes);
 }
 
 /* --- abstract base classes */

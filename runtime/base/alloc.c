@@ -123,6 +123,15 @@ void fg_free(void *block)
         table_get()->free(block);
 }
 
+void fg_trim(void *array, size_t n, size_t item)
+{
+    void *old, *less;
+    memcpy(&old, array, sizeof old);
+    if (old == NULL || n == 0 || (less = fg_realloc(old, n * item)) == NULL)
+        return;
+    memcpy(array, &less, sizeof less);
+}
+
 size_t fg_usable_size(const void *block)
 {
     const fg_alloc_table *table = table_get();

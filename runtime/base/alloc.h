@@ -22,7 +22,8 @@ typedef struct fg_alloc_table {
 void *fg_malloc(size_t size);
 void *fg_calloc(size_t count, size_t size);
 void *fg_realloc(void *block, size_t size);
-void fg_free(void *block); /* NULL is fine */
+void fg_free(void *block);                        /* NULL is fine */
+void fg_trim(void *array, size_t n, size_t item); /* *array's room beyond n items goes back; where that fails, it stays */
 size_t fg_usable_size(const void *block);
 size_t fg_block_bytes(const void *block,
                       size_t asked); /* what it takes: usable_size where the table can say, else what was asked for; NULL: 0 */
