@@ -224,6 +224,7 @@ typedef struct fg_trace {
     fg_break_info broke;
     const fg_desc **before; /* the guards of the entries that this code has already */
     uint32_t n_before, n_outcomes;
+    fg_value *members; /* trace_members.c */
     fg_trace_stop *stop;
     uint32_t now;    /* instructions of the root frame so far, the one that runs included */
     uint32_t unmade; /* when that was made which could not be given a run-time form; UINT32_MAX: nothing */
@@ -406,8 +407,13 @@ bool fg_order_is_known(const fg_trace *t, const fg_value *v); /* the strides of 
 fg_flow fg_bake_scalars(fg_trace *t, fg_value *v, int depth);
 fg_flow fg_suit_compiler(fg_trace *t, int lib, const fg_op_row *row, fg_value **operands, int32_t n);
 bool fg_is_idle_dropout(const fg_op_row *row, fg_value *const *args, int32_t n, PyObject *kwnames);
-/* The operation, which a compiler builds in, is what the classes of its tensors say that it is. */
+/* A member of a torch tensor, the operation of a step, and what a store, len and iteration use, are what the tensor's class has (trace_members.c). */
+fg_flow fg_pin_member(fg_trace *t, const fg_value *v, FG_BORROWED PyObject *name);
 fg_flow fg_pin_members(fg_trace *t, fg_step_op op, int arg, PyObject *name, fg_value **operands);
+fg_flow fg_pin_function(fg_trace *t, const fg_op_row *row, fg_value **operands, int32_t n); /* of the module operator, or a builtin */
+fg_flow fg_pin_store(fg_trace *t, const fg_value *v);
+fg_flow fg_pin_length(fg_trace *t, const fg_value *v);
+fg_flow fg_pin_iteration(fg_trace *t, const fg_value *v);
 bool fg_stands_between_graphs(const fg_op_row *row, fg_value **operands, int32_t n); /* for a backend, it is a step of its own */
 /* A list or tuple as a graph for a backend sees it: its elements of now, each an operand of its own. What came from outside would be an input that no
  * compiler looks into, and a list that was made in the trace may have changed since. */

@@ -105,56 +105,6 @@ bool fg_is_idle_dropout(const fg_op_row *row, fg_value *const *args, int32_t n, 
     return rate >= 0 && rate <= 1 && (training == Py_False || rate == 0);
 }
 
-/* What the class of a tensor has under the name stays what it is: a compiler has built it in. */
-static fg_flow pin_member(fg_trace *t, const fg_value *v, const char *before, const char *name, const char *behind)
-{
-    PyTypeObject *type = v->type != NULL ? v->type : fg_py_torch_tensor_type();
-    if (v->kind != FG_V_TENSOR || type == NULL || !fg_py_is_torch_type(type))
-        return FG_FLOW_OK;
-    PyObject *key = fg_own(t, PyUnicode_FromFormat("%s%s%s", before, name, behind));
-    if (key == NULL)
-        return FG_FLOW_ERROR;
-    fg_value *of = fg_value_const(t, (PyObject *)type), *found;
-    if (of == NULL)
-        return FG_FLOW_ERROR;
-    FG_DO(fg_type_lookup(t, of, type, key, &found));
-    if (found == NULL)
-        return FG_FLOW_OK;
-    FG_DO(fg_look(t, &found));
-    if (found->kind != FG_V_FUNC)
-        return found->kind == FG_V_CONST ? FG_FLOW_OK : fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "'%U' of tensors, which was replaced", key);
-    if (!fg_py_is_library((PyCodeObject *)PyFunction_GET_CODE(found->real)))
-        return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "'%U' of tensors, which was replaced", key);
-    fg_node node;
-    FG_DO(fg_guard_const(t, found));
-    FG_DO(fg_node_of(t, found, &node));
-    FG_DO(fg_source(t, FG_ACC_FUNC_CODE, node, NULL, 0, &node));
-    return fg_guard(t, FG_GUARD_ID, node, PyFunction_GET_CODE(found->real), 0, 0);
-}
-
-fg_flow fg_pin_members(fg_trace *t, fg_step_op op, int arg, PyObject *name, fg_value **operands)
-{
-    static const char *const binary[13] = {"add", "and", "floordiv", "lshift", "matmul",  "mul", "mod",
-                                           "or",  "pow", "rshift",   "sub",    "truediv", "xor"};
-    static const char *const compare[6][2] = {{"lt", "gt"}, {"le", "ge"}, {"eq", "eq"}, {"ne", "ne"}, {"gt", "lt"}, {"ge", "le"}};
-    if (op == FG_STEP_CALL_METHOD || op == FG_STEP_ATTR) {
-        const char *text = PyUnicode_AsUTF8(name);
-        return text != NULL ? pin_member(t, operands[0], "", text, "") : FG_FLOW_ERROR;
-    }
-    if (op == FG_STEP_SUBSCR)
-        return pin_member(t, operands[0], "__", "getitem", "__");
-    if (op == FG_STEP_COMPARE && arg >= 0 && arg < 6) {
-        FG_DO(pin_member(t, operands[0], "__", compare[arg][0], "__"));
-        return pin_member(t, operands[1], "__", compare[arg][1], "__");
-    }
-    if (op != FG_STEP_BINARY)
-        return FG_FLOW_OK;
-    if (arg >= FG_OP_INPLACE)
-        FG_DO(pin_member(t, operands[0], "__i", binary[arg % FG_OP_INPLACE], "__"));
-    FG_DO(pin_member(t, operands[0], "__", binary[arg % FG_OP_INPLACE], "__"));
-    return pin_member(t, operands[1], "__r", binary[arg % FG_OP_INPLACE], "__");
-}
-
 fg_flow fg_elements_of_now(fg_trace *t, fg_value **pv)
 {
     fg_value *v = *pv;

@@ -92,10 +92,10 @@ static fg_flow emit_op(fg_trace *t, fg_step_op op, int lib, int arg, PyObject *n
     fg_reg *regs = fg_arena_alloc(&t->arena, (size_t)(n ? n : 1) * sizeof *regs);
     if (regs == NULL)
         return fg_nomem();
+    if (lib == FG_LIB_TORCH)
+        FG_DO(fg_pin_members(t, op, arg, name, operands));
     if (t->opaque) {
         FG_DO(fg_suit_compiler(t, lib, row, operands, n));
-        if (lib == FG_LIB_TORCH)
-            FG_DO(fg_pin_members(t, op, arg, name, operands));
         if (fg_stands_between_graphs(row, operands, n))
             flags &= ~FG_SF_GRAPH;
     }
@@ -244,6 +244,7 @@ fg_flow fg_tensor_store_subscr(fg_trace *t, fg_value *o, fg_value *k, fg_value *
     fg_value *all[3] = {v, o, k};
     FG_DO(operand(t, &all[0], &lib, 0));
     FG_DO(check_index(t, &all[2], &lib, &by_data));
+    FG_DO(fg_pin_store(t, o));
     if (fg_is_covered(t))
         return fg_break(t, FG_BREAK_MAY_RAISE_IN_TRY, "item assignment to an array");
     if (t->opaque) {
@@ -375,6 +376,7 @@ static fg_flow asked_of(fg_trace *t, const fg_op_row *row, fg_value *v, PyObject
 fg_flow fg_tensor_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
 {
     const fg_op_row *row = fg_op_find_member(member_type(o), name);
+    FG_DO(fg_pin_member(t, o, name));
     if (fg_is_gradient(o, name))
         return fg_gradient_load(t, o, name, out);
     if (row == NULL)
@@ -630,6 +632,7 @@ fg_flow fg_tensor_call(fg_trace *t, const fg_op_row *row, PyObject *callable, fg
     FG_DO(check_row(t, row));
     for (int32_t i = 0; i < n; i++)
         FG_DO(operand(t, &args[i], &lib, 0));
+    FG_DO(fg_pin_function(t, row, args, n));
     if (row->result == FG_RESULT_META) {
         PyObject *stack[16], *result;
         Py_ssize_t nkw = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
@@ -678,6 +681,7 @@ fg_flow fg_tensor_method(fg_trace *t, fg_value *self, PyObject *name, fg_value *
     if (row == NULL || row->is_attribute)
         return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "array method '%U'", name);
     FG_DO(check_row(t, row));
+    FG_DO(fg_pin_member(t, self, name));
     all[0] = self;
     for (int32_t i = 0; i < n; i++) {
         all[i + 1] = args[i];
@@ -702,6 +706,7 @@ fg_flow fg_tensor_method(fg_trace *t, fg_value *self, PyObject *name, fg_value *
 fg_flow fg_tensor_len(fg_trace *t, fg_value *o, int64_t *len)
 {
     PyObject *of;
+    FG_DO(fg_pin_length(t, o));
     FG_DO(metadata_of(t, o, &of));
     *len = PyObject_Size(of);
     return *len < 0 ? fg_break_on_error(t, FG_BREAK_RAISES, "len") : FG_FLOW_OK;
@@ -711,6 +716,7 @@ fg_flow fg_tensor_unpack(fg_trace *t, fg_value *o, int32_t n, fg_value **out)
 {
     fg_value *parts;
     int64_t len = n;
+    FG_DO(fg_pin_iteration(t, o));
     if (t->opaque || fg_is_covered(t)) /* a graph takes the rows one by one, and would not see that there are more */
         FG_DO(fg_tensor_len(t, o, &len));
     if (len != n)
