@@ -308,6 +308,16 @@ static fg_flow materialise_virtual(fg_trace *t, fg_value *v)
             FG_SET(t, v->reg, reg);
             return FG_FLOW_OK;
         }
+        if (v->a->kind == FG_V_CONST && Py_IS_TYPE(v->a->real, &PyClassMethodDescr_Type)) { /* of a class further up (super), maybe */
+            fg_reg all[3] = {FG_REG_NONE, fg_ir_reg_add(&t->ir, FG_REG_CONST, Py_None), FG_REG_NONE}, reg;
+            if (all[1] == FG_REG_NONE)
+                return fg_nomem();
+            FG_DO(fg_materialise(t, v->a, &all[0]));
+            FG_DO(fg_materialise(t, v->b, &all[2]));
+            FG_DO(fg_emit(t, FG_STEP_CALL_METHOD, 0, 0, fg_names.s_get, NULL, all, 3, &reg));
+            FG_SET(t, v->reg, reg);
+            return FG_FLOW_OK;
+        }
         if (v->key != NULL) {
             fg_reg self, reg;
             FG_DO(fg_materialise(t, v->b, &self));
