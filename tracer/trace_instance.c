@@ -260,7 +260,7 @@ static int refers_to(PyObject *set, PyObject *object)
     PyObject *it = PyObject_GetIter(set), *ref;
     int yes = 0;
     while (it != NULL && !yes && (ref = PyIter_Next(it)) != NULL) {
-        yes = PyWeakref_Check(ref) && PyWeakref_GetObject(ref) == object;
+        yes = PyWeakref_Check(ref) && fg_weakref_target(ref) == object;
         Py_DECREF(ref);
     }
     Py_XDECREF(it);
@@ -327,7 +327,7 @@ static bool asks_no_user(PyTypeObject *cls, int *budget)
     for (Py_ssize_t i = 0; fine && i < PyList_GET_SIZE(below); i++)
         fine = PyType_Check(PyList_GET_ITEM(below, i)) && asks_no_user((PyTypeObject *)PyList_GET_ITEM(below, i), budget);
     while (fine && (item = PyIter_Next(it)) != NULL) {
-        PyObject *registered = PyWeakref_Check(item) ? PyWeakref_GetObject(item) : NULL;
+        PyObject *registered = PyWeakref_Check(item) ? fg_weakref_target(item) : NULL;
         fine =
             registered != NULL && (registered == Py_None || (PyType_Check(registered) && asks_no_user((PyTypeObject *)registered, budget)));
         Py_DECREF(item);
