@@ -259,6 +259,18 @@ static fg_flow call_type(fg_trace *t, fg_value *v, PyTypeObject *type, fg_value 
     return build(t, v, FG_STEP_CALL, regs, n + 1);
 }
 
+/* A method of C by its descriptor: by name the instance or the class may have another one than the class further up that super found it in. */
+static fg_flow bind_at_run_time(fg_trace *t, fg_value *method, fg_value *self, fg_value *cls)
+{
+    fg_reg all[3], reg;
+    FG_DO(fg_materialise(t, method->a, &all[0]));
+    FG_DO(fg_materialise(t, self, &all[1]));
+    FG_DO(fg_materialise(t, cls, &all[2]));
+    FG_DO(fg_emit(t, FG_STEP_CALL_METHOD, 0, 0, fg_names.s_get, NULL, all, 3, &reg));
+    FG_SET(t, method->reg, reg);
+    return FG_FLOW_OK;
+}
+
 static fg_flow materialise_virtual(fg_trace *t, fg_value *v)
 {
     fg_reg *regs;
@@ -297,26 +309,14 @@ static fg_flow materialise_virtual(fg_trace *t, fg_value *v)
     case FG_V_METHOD:
         if (v->a->kind == FG_V_FUNC)
             return call_type(t, v, &PyMethod_Type, (fg_value *[]){v->a, v->b}, 2);
-        if (v->b->kind == FG_V_OBJECT && v->a->kind == FG_V_CONST && Py_TYPE(v->a->real)->tp_descr_get != NULL) {
-            fg_reg all[3], reg; /* by the descriptor: by name the instance or another class may have another one (super) */
-            fg_value *type;
-            FG_DO(fg_object_type(t, v->b, &type));
-            FG_DO(fg_materialise(t, v->a, &all[0]));
-            FG_DO(fg_materialise(t, v->b, &all[1]));
-            FG_DO(fg_materialise(t, type, &all[2])); /* 3.11 takes it unchecked for methods that ask for their class */
-            FG_DO(fg_emit(t, FG_STEP_CALL_METHOD, 0, 0, fg_names.s_get, NULL, all, 3, &reg));
-            FG_SET(t, v->reg, reg);
-            return FG_FLOW_OK;
+        if (v->a->kind == FG_V_CONST && Py_IS_TYPE(v->a->real, &PyClassMethodDescr_Type)) {
+            fg_value *none = fg_value_const(t, Py_None);
+            return none ? bind_at_run_time(t, v, none, v->b) : FG_FLOW_ERROR;
         }
-        if (v->a->kind == FG_V_CONST && Py_IS_TYPE(v->a->real, &PyClassMethodDescr_Type)) { /* of a class further up (super), maybe */
-            fg_reg all[3] = {FG_REG_NONE, fg_ir_reg_add(&t->ir, FG_REG_CONST, Py_None), FG_REG_NONE}, reg;
-            if (all[1] == FG_REG_NONE)
-                return fg_nomem();
-            FG_DO(fg_materialise(t, v->a, &all[0]));
-            FG_DO(fg_materialise(t, v->b, &all[2]));
-            FG_DO(fg_emit(t, FG_STEP_CALL_METHOD, 0, 0, fg_names.s_get, NULL, all, 3, &reg));
-            FG_SET(t, v->reg, reg);
-            return FG_FLOW_OK;
+        if (v->b->kind == FG_V_OBJECT && v->a->kind == FG_V_CONST && Py_TYPE(v->a->real)->tp_descr_get != NULL) {
+            fg_value *type;
+            FG_DO(fg_object_type(t, v->b, &type)); /* 3.11 takes it unchecked for methods that ask for their class */
+            return bind_at_run_time(t, v, v->b, type);
         }
         if (v->key != NULL) {
             fg_reg self, reg;
