@@ -280,6 +280,87 @@ fail:
     return st;
 }
 
+/* ---- members of constant types ---- */
+
+/* What the type must have under the name, when that is all that is asked of the source: one identity, or nothing there. */
+static int member_of(const fg_build *b, int32_t index, PyTypeObject *type, struct fg_member *member, uint32_t *set)
+{
+    const fg_mnode *node = &b->nodes[index];
+    PyObject *found = NULL;
+
+    if (node->acc != FG_ACC_TYPE_LOOKUP || node->first_child >= 0 || node->output >= 0 || node->related)
+        return 0;
+    *member = (struct fg_member){.name = node->key, .hash = (Py_hash_t)node->n};
+    fg_find now = fg_type_find(type, member->name, member->hash, &found);
+    if (fg_set_is_empty(b, node->present)) {
+        *set = node->absent;
+        return node->first_fact < 0 && now == FG_FIND_ABSENT && !fg_set_is_empty(b, node->absent);
+    }
+    const fg_mfact *fact = node->first_fact >= 0 ? &b->facts[node->first_fact] : NULL;
+    if (fact == NULL || fact->kind != FG_GUARD_ID || fact->next >= 0 || !fg_set_is_empty(b, node->absent) ||
+        !fg_set_same(b, fact->asked, node->present))
+        return 0;
+    *set = node->present;
+    member->value = fact->leaf.p;
+    return now == FG_FIND_FOUND && found == member->value;
+}
+
+/* One instruction for the member and all later ones that the same entries ask for. They leave the tree. */
+static fg_status emit_members_from(fg_build *b, int32_t first, PyObject *held, PyTypeObject *type, uint32_t version)
+{
+    fg_status st = FG_OK;
+    struct fg_member member;
+    uint32_t set, with, n = 0, nothing = 0;
+
+    if (!member_of(b, first, type, &member, &with))
+        return FG_OK;
+    for (int32_t i = first; i >= 0; i = b->nodes[i].next_sibling)
+        n += member_of(b, i, type, &member, &set) && fg_set_same(b, set, with);
+    size_t size = sizeof(fg_members) + n * sizeof(struct fg_member);
+    fg_members *members = fg_malloc(size);
+    FG_TRY(keep_block(b, members, size));
+    *members = (fg_members){.held = held, .type = type, .version = version};
+    FG_TRY(fg_set_new(b, &nothing));
+    about(b, b->nodes[first].path, b->nodes[first].heat);
+    uint32_t asked = with;
+    for (int32_t i = first; i >= 0; i = b->nodes[i].next_sibling) {
+        fg_mnode *node = &b->nodes[i];
+        if (!member_of(b, i, type, &member, &set) || !fg_set_same(b, set, asked))
+            continue;
+        members->of[members->n++] = member;
+        if (node->first_fact >= 0)
+            b->facts[node->first_fact].kind = FG_N_GUARDS;
+        if (i != first)
+            node->present = node->absent = nothing;
+    }
+    b->nodes[first].present = b->nodes[first].absent = nothing;
+    FG_TRY(emit(b, FG_PI_FACT_MEMBERS, 0, 0, asked, (fg_leaf){.p = members}));
+fail:
+    return st;
+}
+
+/* A constant type of which nothing but members is asked need not even be loaded. */
+static fg_status emit_members(fg_build *b, int32_t index)
+{
+    fg_status st = FG_OK;
+    const fg_mnode *node = &b->nodes[index];
+    if (node->acc != FG_ACC_CONST || node->known == NULL)
+        return FG_OK;
+    PyTypeObject *type = (PyTypeObject *)node->known;
+    uint32_t version = fg_type_version_take(type);
+    int only = node->first_fact < 0 && node->output < 0 && !node->related && fg_set_is_empty(b, node->absent);
+    if (version == 0)
+        return FG_OK;
+    for (int32_t i = node->first_child; i >= 0; i = b->nodes[i].next_sibling) {
+        FG_TRY(emit_members_from(b, i, node->key, type, version));
+        only = only && fg_set_is_empty(b, b->nodes[i].present) && fg_set_is_empty(b, b->nodes[i].absent);
+    }
+    if (only)
+        FG_TRY(fg_set_new(b, &b->nodes[index].present));
+fail:
+    return st;
+}
+
 /* Whether what an object is may be dropped, and gradients, have no words for a memo: those conditions stand outside of the stretches. */
 enum { FACTS_TENSOR = 1, FACTS_OTHER = 2, FACTS_UNSAID = 4, FACTS_ALL = 7 };
 
@@ -437,6 +518,10 @@ static fg_status emit_relation(fg_build *b, fg_mfact *fact)
 /* Instructions of each source and everything below it. Children come after their parents in nodes[]. */
 static fg_status weigh(fg_build *b)
 {
+    for (int32_t i = b->first_loose; i >= 0; i = b->facts[i].next) {
+        for (int64_t k = 0; b->facts[i].ids != NULL && k < b->facts[i].leaf.lo; k++)
+            b->nodes[b->facts[i].ids[k]].related = 1;
+    }
     b->weights = fg_calloc(b->n_nodes + 1, sizeof *b->weights);
     if (b->weights == NULL)
         return FG_ERR_NOMEM;
@@ -540,6 +625,7 @@ fg_status fg_build_emit(fg_build *b)
     }
     fg_build_order_roots(b, 0);
     for (int32_t root = b->first_root; root >= 0; root = b->nodes[root].next_sibling) {
+        FG_TRY(emit_members(b, root));
         uint32_t before = program->n_code;
         FG_TRY(emit_load(b, root));
         uint32_t start = program->n_code - 1;

@@ -155,6 +155,28 @@ static __attribute__((noinline)) fg_find lookup_find(const fg_lookup *lookup, Py
     return PyType_Check(type) ? fg_type_find((PyTypeObject *)type, lookup->name, lookup->hash, value) : FG_FIND_UNDECIDED;
 }
 
+/* The type changed since they were found: they may still be what they were. */
+static __attribute__((noinline)) int members_found(fg_members *members)
+{
+    for (uint32_t i = 0; i < members->n; i++) {
+        const struct fg_member *member = &members->of[i];
+        PyObject *found = NULL;
+        fg_find find = fg_type_find(members->type, member->name, member->hash, &found);
+        if (find == FG_FIND_UNDECIDED || found != member->value)
+            return 0;
+    }
+    members->version = fg_type_version_take(members->type);
+    return 1;
+}
+
+static inline int members_hold(fg_members *members)
+{
+    PyObject *type = (PyObject *)members->type;
+    if (members->held != type && fg_weakref_target(members->held) != type)
+        return 0;
+    return fg_type_version_is(members->type, members->version) || members_found(members);
+}
+
 /* DISTINCT of many sources, most of which are the objects that they were the last time: only the others are looked for. */
 #define FEW 4
 static __attribute__((noinline)) int distinct_again(fg_relation *relation, PyObject *const *regs)

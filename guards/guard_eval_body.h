@@ -155,6 +155,10 @@ static int run_wide(const fg_program *program, const fg_view *view, PyObject **r
                 FG_FAILED;
             goto next;
         }
+        case FG_PI_FACT_MEMBERS:
+            if (!members_hold((fg_members *)in->leaf.p))
+                FG_FAILED;
+            goto next;
 #if FG_MODE != FG_ONE
         case FG_PI_TABLE_TYPE: FG_TABLE(table_find_pointer(in->leaf.p, Py_TYPE(regs[in->src])));
         case FG_PI_TABLE_ID: FG_TABLE(table_find_pointer(in->leaf.p, regs[in->src]));

@@ -32,14 +32,6 @@ static int is_python_class(PyTypeObject *type)
     return type->tp_dealloc == dealloc;
 }
 
-static int is_descriptor(PyObject *object)
-{
-    PyTypeObject *type = Py_TYPE(object);
-    return type == &PyMethodDescr_Type || type == &PyClassMethodDescr_Type || type == &PyGetSetDescr_Type || type == &PyMemberDescr_Type ||
-           type == &PyWrapperDescr_Type ||
-           strcmp(type->tp_name, "_collections._tuplegetter") == 0; /* a field of a named tuple: number and text */
-}
-
 typedef enum hold_class { HOLD_REFUSED, HOLD_STRONG, HOLD_WEAK } hold_class;
 
 static hold_class hold_classify(PyObject *object, int depth)
@@ -67,7 +59,8 @@ static hold_class hold_classify(PyObject *object, int depth)
     if (PyList_Check(object) || PyDict_Check(object) || PyByteArray_Check(object) || PyAnySet_Check(object) || PyTuple_Check(object) ||
         is_python_class(type))
         return HOLD_REFUSED;
-    if (!PyType_IS_GC(type) || is_descriptor(object))
+    if (!PyType_IS_GC(type) || fg_is_descriptor(object) ||
+        strcmp(type->tp_name, "_collections._tuplegetter") == 0) /* a field of a named tuple: number and text */
         return HOLD_STRONG;
     /* ufuncs and array functions: callables of C that refer to their documentation and to other functions of their library */
     if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && type->tp_call != NULL)

@@ -22,6 +22,7 @@ typedef enum fg_pi {
 #include "guards/guard_kinds.def"
 #undef FG_GUARD
     FG_PI_LOAD_TYPE_VERSIONED, /* TYPE_LOOKUP whose answer is recorded with the type's version; leaf.p is a fg_lookup */
+    FG_PI_FACT_MEMBERS,        /* what a type of its own has under some names, all recorded with its version; leaf.p is a fg_members */
     FG_PI_TABLE_TYPE,
     FG_PI_TABLE_ID,
     FG_PI_TABLE_CONST,
@@ -69,6 +70,19 @@ typedef struct fg_lookup {
     PyObject *value; /* alive while the type's version is the recorded one */
     uint32_t version;
 } fg_lookup;
+
+/* No register is read: the type is a constant. */
+typedef struct fg_members {
+    PyObject *held;     /* the type or the weak reference to it, as entries hold it */
+    PyTypeObject *type; /* an address alone, until `held` says that it is alive */
+    uint32_t version;   /* at which they were all found so last */
+    uint32_t n;
+    struct fg_member {
+        PyObject *name;
+        Py_hash_t hash;
+        const PyObject *value; /* address only; NULL: there must be none */
+    } of[];
+} fg_members;
 
 typedef struct fg_slot {
     uint64_t hash;

@@ -14,7 +14,7 @@
 
 typedef struct fg_mnode {
     uint8_t acc;
-    uint8_t emitted;
+    uint8_t related; /* a relation reads it */
     int32_t parent, first_child, last_child, next_sibling, chain_next;
     int32_t first_fact, last_fact;
     int64_t index;

@@ -256,4 +256,12 @@ FG_NEW PyObject *fg_text_join(FG_STEALS PyObject *list, const char *separator);
 /* Grow an array by doubling; FG_ERR_NOMEM leaves it as it was. */
 fg_status fg_grow(void *array, uint32_t *cap, uint32_t need, size_t item);
 
+/* What a class made by C has under a name. */
+static inline int fg_is_descriptor(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    return type == &PyMethodDescr_Type || type == &PyClassMethodDescr_Type || type == &PyGetSetDescr_Type || type == &PyMemberDescr_Type ||
+           type == &PyWrapperDescr_Type;
+}
+
 #endif

@@ -662,6 +662,7 @@ static const char *pi_name(unsigned op)
 #include "guards/guard_kinds.def"
 #undef FG_GUARD
         "load type_lookup, versioned",
+        "fact members",
         "table type_is",
         "table is",
         "table equals",

@@ -78,6 +78,20 @@ fail:
     return NULL;
 }
 
+/* What to call an object that no import finds; runs none of its code. */
+static PyObject *kind_and_name(PyObject *object)
+{
+    const char *kind = Py_TYPE(object)->tp_name;
+    if (fg_is_descriptor(object))
+        return PyUnicode_FromFormat("%s %s.%S", kind, PyDescr_TYPE(object)->tp_name, PyDescr_NAME(object));
+    PyObject *named = PyType_Check(object) || PyFunction_Check(object) ? PyObject_GetAttrString(object, "__qualname__") : NULL;
+    if (named == NULL)
+        PyErr_Clear();
+    PyObject *text = named != NULL ? PyUnicode_FromFormat("%s %S", kind, named) : PyUnicode_FromString(kind);
+    Py_XDECREF(named);
+    return text;
+}
+
 static PyObject *identity_text(PyObject *object)
 {
     PyObject *name = fg_identity_name(object), *quoted = NULL, *text = NULL;
@@ -85,15 +99,7 @@ static PyObject *identity_text(PyObject *object)
 
     if (name == Py_None) {
         mark = "?";
-        PyObject *named = NULL;
-        if (PyType_Check(object) || PyFunction_Check(object)) {
-            named = PyObject_GetAttrString(object, "__qualname__");
-            if (named == NULL)
-                PyErr_Clear();
-        }
-        Py_SETREF(name, named != NULL ? PyUnicode_FromFormat("%s %S", Py_TYPE(object)->tp_name, named)
-                                      : PyUnicode_FromFormat("%s", Py_TYPE(object)->tp_name));
-        Py_XDECREF(named);
+        Py_SETREF(name, kind_and_name(object));
     }
     if (name != NULL && (quoted = PyObject_ASCII(name)) != NULL)
         text = PyUnicode_FromFormat("%s%U", mark, quoted);
