@@ -63,20 +63,17 @@ static inline int fg_numpy_read(PyObject *object, fg_tensor_meta *meta)
     return 1;
 }
 
-/* The complete check of one array: 1 as recorded, 0 not. */
-static inline int fg_numpy_matches(PyObject *object, const fg_tensor_meta *want)
+/* 1 if the exact ndarray has this metadata. What is the same of every ndarray (device, layout, gradient) is the caller's to compare, once. */
+static inline int fg_numpy_is(PyArrayObject *array, int ndim, int dtype, const int64_t *sizes, const int64_t *strides, uint64_t keys)
 {
-    if (Py_TYPE(object) != fg_numpy_array_type)
+    if ((PyArray_NDIM(array) != ndim) | (PyArray_TYPE(array) != dtype))
         return 0;
-    PyArrayObject *array = (PyArrayObject *)object;
-    int ndim = PyArray_NDIM(array);
-    if ((ndim != want->ndim) | (PyArray_TYPE(array) != want->dtype))
-        return 0;
-    const npy_intp *sizes = PyArray_DIMS(array), *strides = PyArray_STRIDES(array);
-    for (int i = 0; i < ndim; i++)
-        if ((sizes[i] != want->sizes[i]) | (strides[i] != want->strides[i]))
+    const npy_intp *has = PyArray_DIMS(array), *steps = PyArray_STRIDES(array);
+    for (int i = 0; i < ndim; i++) {
+        if ((has[i] != sizes[i]) | (steps[i] != strides[i]))
             return 0;
-    return fg_numpy_keys(array) == want->keys;
+    }
+    return fg_numpy_keys(array) == keys;
 }
 
 #endif

@@ -144,6 +144,13 @@ static fg_pi table_op(fg_guard_kind kind)
     }
 }
 
+/* Exact ndarrays read by NumPy's own adaptor; a record that says of one what none can be goes the general way. */
+static int is_numpy(const fg_meta_record *row)
+{
+    return row->adaptor == fg_numpy_adaptor && row->type == fg_numpy_array_type && row->requires_grad == 0 && row->layout == 0 &&
+           row->device_type == 1 && row->device_index == 0;
+}
+
 /* Facts that can share a table with this one: same kind, and for tensors same type and adaptor. */
 static int same_table(const fg_mfact *a, const fg_mfact *b)
 {
@@ -152,13 +159,7 @@ static int same_table(const fg_mfact *a, const fg_mfact *b)
     if (a->kind != FG_GUARD_TENSOR)
         return 1;
     const fg_meta_record *one = a->leaf.p, *other = b->leaf.p;
-    return one->type == other->type && one->adaptor == other->adaptor;
-}
-
-/* Exact ndarrays read by NumPy's own adaptor. */
-static int is_numpy(const fg_meta_record *row)
-{
-    return row->adaptor == fg_numpy_adaptor && row->type == fg_numpy_array_type;
+    return one->type == other->type && one->adaptor == other->adaptor && is_numpy(one) == is_numpy(other);
 }
 
 #define TABLE_MIN 3

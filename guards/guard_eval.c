@@ -52,16 +52,7 @@ static inline int words_clear(uint64_t *alive, const uint64_t *bits, const uint6
 /* The condition of fg_check_meta on an exact ndarray, in place. */
 static inline int array_is(PyArrayObject *array, const fg_meta_record *want)
 {
-    int ndim = PyArray_NDIM(array);
-    if ((ndim != want->ndim) | (PyArray_TYPE(array) != want->dtype) | (want->requires_grad != 0) | (want->layout != 0) |
-        (want->device_type != 1) | (want->device_index != 0))
-        return 0;
-    const npy_intp *sizes = PyArray_DIMS(array), *strides = PyArray_STRIDES(array);
-    for (int i = 0; i < ndim; i++) {
-        if ((sizes[i] != want->dims[i]) | (strides[i] != want->dims[ndim + i]))
-            return 0;
-    }
-    return fg_numpy_keys(array) == want->keys;
+    return fg_numpy_is(array, want->ndim, want->dtype, want->dims, want->dims + want->ndim, want->keys);
 }
 
 static __attribute__((noinline)) int check_numpy(PyObject *v, const fg_meta_record *want)
