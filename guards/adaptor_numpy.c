@@ -17,6 +17,38 @@ uint64_t fg_numpy_descr_keys(PyArray_Descr *descr)
     return keys;
 }
 
+static int dtype_is_plain(PyArray_Descr *descr, int depth);
+
+/* What a dtype says of one name: (dtype, offset) or (dtype, offset, title). */
+static int field_is_plain(PyObject *field, int depth)
+{
+    if (!PyTuple_Check(field) || PyTuple_GET_SIZE(field) < 2 || !PyArray_DescrCheck(PyTuple_GET_ITEM(field, 0)))
+        return 0;
+    return (PyTuple_GET_SIZE(field) == 2 || PyUnicode_CheckExact(PyTuple_GET_ITEM(field, 2))) &&
+           dtype_is_plain((PyArray_Descr *)PyTuple_GET_ITEM(field, 0), depth);
+}
+
+static int dtype_is_plain(PyArray_Descr *descr, int depth)
+{
+    if (depth > 16 || descr->type_num < 0 || descr->type_num >= NPY_USERDEF || PyDataType_METADATA(descr) != NULL)
+        return 0;
+    if (PyDataType_HASSUBARRAY(descr))
+        return dtype_is_plain(PyDataType_SUBARRAY(descr)->base, depth + 1);
+    PyObject *fields = PyDataType_HASFIELDS(descr) ? PyDataType_FIELDS(descr) : NULL, *name, *field; /* all borrowed */
+    for (Py_ssize_t at = 0; fields != NULL && PyDict_Next(fields, &at, &name, &field);) {
+        if (!PyUnicode_CheckExact(name) || !field_is_plain(field, depth + 1))
+            return 0;
+    }
+    return 1;
+}
+
+int fg_numpy_dtype_is_plain(PyObject *object)
+{
+    if (fg_numpy_array_type == NULL || !PyArray_DescrCheck(object))
+        return -1;
+    return dtype_is_plain((PyArray_Descr *)object, 0);
+}
+
 static int numpy_read(const fg_tensor_adaptor *self, PyObject *object, fg_tensor_meta *meta, const char **why)
 {
     (void)self;

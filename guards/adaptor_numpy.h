@@ -33,6 +33,9 @@ extern __attribute__((visibility("hidden"))) const fg_tensor_adaptor *const fg_n
 /* Flags of a dtype object that is not one of the usual ones. */
 __attribute__((visibility("hidden"))) uint64_t fg_numpy_descr_keys(PyArray_Descr *descr);
 
+/* 1 if the object is a dtype that refers to nothing but numbers, text and dtypes of that kind; 0: one that refers to something else; -1: no dtype. */
+__attribute__((visibility("hidden"))) int fg_numpy_dtype_is_plain(PyObject *object);
+
 static inline uint64_t fg_numpy_keys(PyArrayObject *array)
 {
     PyArray_Descr *descr = PyArray_DESCR(array);

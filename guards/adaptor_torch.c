@@ -313,6 +313,7 @@ static int setup_body(void)
     if (layer_now == FG_TORCH_RAW) {
         fg_torch_grad_find();
         fg_torch_gradient_find();
+        fg_torch_wrappers_find();
     }
     fg_torch_battery_free(samples, n);
     fg_torch_storage_find();

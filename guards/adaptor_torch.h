@@ -71,6 +71,8 @@ FG_HIDDEN void fg_torch_storage_find(void);
 FG_HIDDEN int fg_torch_storage_extent(const void *storage, int64_t *lo, int64_t *hi);
 /* The adaptor for subclasses, NULL: none (adaptor_torch_subclass.c). */
 FG_HIDDEN const fg_tensor_adaptor *fg_torch_subclass_adaptor(PyTypeObject *type);
+/* How a tensor says that it computes its sizes; the raw layer is up. */
+FG_HIDDEN void fg_torch_wrappers_find(void);
 
 /* Shared by the layers. keys_of: 1 and the key set by torch's own function, 0 on failure (nothing is set). refuse: NULL if tensors of these
  * keys are described, else the reason. slot_find: the byte offset of the address of the impl inside a Python tensor, 0: none that fits all. */
@@ -79,6 +81,9 @@ FG_HIDDEN const char *fg_torch_keys_refuse(uint64_t keys);
 FG_HIDDEN uint16_t fg_torch_slot_find(const fg_torch_sample *samples, size_t n);
 FG_HIDDEN int fg_torch_dtype_number(PyObject *dtype);              /* -1: not in the table */
 FG_HIDDEN int fg_torch_raw_keys(PyObject *object, uint64_t *keys); /* by the raw offset where it was found, else 0 */
+
+/* "3,5" -> (3, 5); stops at the first character that is neither digit nor comma. */
+FG_HIDDEN FG_NEW PyObject *fg_torch_ints(const char *text);
 
 /* The battery: *samples from fg_calloc. */
 FG_HIDDEN fg_status fg_torch_battery_new(fg_torch_sample **samples, size_t *n);

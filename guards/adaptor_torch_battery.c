@@ -16,8 +16,7 @@ static const sample_row rows[] = {
 /* Fewer than this of the accepted kinds would not pin every field down. */
 #define MIN_ACCEPTED 40
 
-/* "3,5" -> (3, 5); stops at the first character that is neither digit nor comma. */
-static PyObject *ints_tuple(const char *text)
+PyObject *fg_torch_ints(const char *text)
 {
     Py_ssize_t n = 0;
     long values[16];
@@ -94,7 +93,7 @@ static PyObject *apply_step(PyObject *tensor, const char *token)
     if (token_is(token, "requires_grad_:0"))
         args = PyTuple_Pack(1, Py_False);
     else
-        args = ints_tuple(token[n] == ':' ? token + n + 1 : "");
+        args = fg_torch_ints(token[n] == ':' ? token + n + 1 : "");
     if (args != NULL)
         result = PyObject_Call(method, args, NULL);
     Py_XDECREF(args);
@@ -105,7 +104,7 @@ static PyObject *apply_step(PyObject *tensor, const char *token)
 /* NULL with an exception: this torch cannot make it. */
 static PyObject *sample_make(const sample_row *row, int *fresh)
 {
-    PyObject *tensor = NULL, *inference = NULL, *entered = NULL, *sizes = ints_tuple(row->sizes), *args = NULL, *kwargs = PyDict_New();
+    PyObject *tensor = NULL, *inference = NULL, *entered = NULL, *sizes = fg_torch_ints(row->sizes), *args = NULL, *kwargs = PyDict_New();
     PyObject *factory = PyObject_GetAttrString(fg_torch_py.torch, "empty");
     PyObject *dtype = PyObject_GetAttrString(fg_torch_py.torch, row->dtype);
     const char *chain = row->chain;

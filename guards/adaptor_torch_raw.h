@@ -53,13 +53,10 @@ static inline bool fg_torch_raw_grad(const char *impl)
     return record != NULL && ((raw->grad_flag != 0 && record[raw->grad_flag] == 1) || raw->requires_grad(impl));
 }
 
-/* All but the type: 1, or -1 for a kind that is not read raw. */
-static inline int fg_torch_raw_read_impl(const char *impl, fg_tensor_meta *meta)
+/* All but the type, of an impl whose keys are known to be of a kind that is read raw. */
+static inline void fg_torch_raw_fields(const char *impl, uint64_t keys, fg_tensor_meta *meta)
 {
     const fg_torch_raw *raw = &fg_torch_raw_now;
-    uint64_t keys = fg_torch_raw_word(impl + raw->keys);
-    if (keys & raw->keys_slow)
-        return -1;
     uint16_t dtype;
     memcpy(&dtype, impl + raw->dtype, sizeof dtype);
     const char *shape = impl + raw->sizes;
@@ -79,6 +76,15 @@ static inline int fg_torch_raw_read_impl(const char *impl, fg_tensor_meta *meta)
         meta->strides = meta->sizes + ndim;
     }
     meta->requires_grad = fg_torch_raw_grad(impl);
+}
+
+/* All but the type: 1, or -1 for a kind that is not read raw. */
+static inline int fg_torch_raw_read_impl(const char *impl, fg_tensor_meta *meta)
+{
+    uint64_t keys = fg_torch_raw_word(impl + fg_torch_raw_now.keys);
+    if (keys & fg_torch_raw_now.keys_slow)
+        return -1;
+    fg_torch_raw_fields(impl, keys, meta);
     return 1;
 }
 

@@ -6,8 +6,10 @@
  *   anything else with weak references                         weakly
  *   a callable of a static C type without them            strongly (ufuncs)
  *   a C object without them that refers to nothing mutable     strongly (dtypes, descriptors, code constants)
+ *   a dtype that has an object of the user's (metadata, titles)    refused
  *   a container, cell, frame, instance without weak references refused: an entry must never keep it alive, and its address alone proves nothing
  */
+#include "guards/adaptor_numpy.h"
 #include "guards/guard_private.h"
 #include "runtime/cpython/frame.h"
 #include <string.h>
@@ -59,6 +61,9 @@ static hold_class hold_classify(PyObject *object, int depth)
     if (PyList_Check(object) || PyDict_Check(object) || PyByteArray_Check(object) || PyAnySet_Check(object) || PyTuple_Check(object) ||
         is_python_class(type))
         return HOLD_REFUSED;
+    const int dtype = fg_numpy_dtype_is_plain(object);
+    if (dtype >= 0)
+        return dtype ? HOLD_STRONG : HOLD_REFUSED;
     if (!PyType_IS_GC(type) || fg_is_descriptor(object) ||
         strcmp(type->tp_name, "_collections._tuplegetter") == 0) /* a field of a named tuple: number and text */
         return HOLD_STRONG;

@@ -172,8 +172,102 @@ def test_a_subclass_that_wraps_tensors_is_told_by_its_type_and_its_attributes():
     assert program.alive((pair,)) == 2
     pair.scale = 1.0
     assert program.alive((pair,)) == 0
-    with pytest.raises(TypeError, match="answers for itself"):
-        GuardDesc().guard("tensor", GuardDesc().source("arg"), pair)
+
+
+class Wrapper(torch.Tensor):
+    """A tensor that answers for itself, of any outer metadata, around one tensor."""
+
+    @staticmethod
+    def __new__(cls, size, inner=None, strides=None, dtype=torch.float32, requires_grad=False, device="cpu", **options):
+        return torch.Tensor._make_wrapper_subclass(cls, size, strides=strides, dtype=dtype, requires_grad=requires_grad, device=device, **options)
+
+    def __init__(self, size, inner=None, **options):
+        self.inner = inner if inner is not None else torch.ones(2)
+
+    shape = property(lambda self: (77,))
+
+    def size(self, *args):
+        raise AssertionError("a guard ran the code of a tensor")
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        raise AssertionError("a guard ran the code of a tensor")
+
+
+OUTER = {
+    "size": {"size": (2, 4)},
+    "rank": {"size": (2, 3, 1)},
+    "scalar": {"size": ()},
+    "many": {"size": (2, 3, 1, 2, 2, 3)},
+    "strides": {"size": (2, 3), "strides": (1, 2)},
+    "dtype": {"size": (2, 3), "dtype": torch.float64},
+    "grad": {"size": (2, 3), "requires_grad": True},
+    "meta": {"size": (2, 3), "device": "meta"},
+    "other": {"size": (7,), "dtype": torch.int8},
+}
+COMPUTED = {
+    "sizes": {"dispatch_sizes_strides_policy": "sizes"},
+    "strides": {"dispatch_sizes_strides_policy": "strides"},
+    "device": {"dispatch_device": True},
+    "layout": {"dispatch_layout": True},
+}
+
+
+def tensor_guard(value) -> GuardDesc:
+    desc = GuardDesc(slot_names=("x",))
+    desc.guard("tensor", desc.source("arg"), value)
+    return desc
+
+
+@pytest.mark.usefixtures("read_from_memory")
+def test_the_outer_metadata_of_a_wrapper_is_a_condition_of_its_own():
+    values = {"plain": Wrapper((2, 3)), **{name: Wrapper(**row) for name, row in OUTER.items() if name != "meta"}}
+    descs = [tensor_guard(value) for value in values.values()]
+    program = GuardProgram(descs)
+    for i, (name, value) in enumerate(values.items()):
+        for again in (value, Wrapper(**OUTER.get(name, {"size": (2, 3)}), inner=torch.zeros(9))):
+            assert [desc.check((again,)) for desc in descs] == [k == i for k in range(len(descs))], name
+            assert program.alive((again,)) == 1 << i, name
+    for other in (torch.ones(2, 3), Wrapper(**OUTER["meta"]), Named(torch.ones(2, 3)), *(Wrapper((2, 3), **options) for options in COMPUTED.values())):
+        assert not any(desc.check((other,)) for desc in descs) and program.alive((other,)) == 0
+    shown = GuardDesc.from_text(descs[0].to_text(), lambda name: Wrapper)
+    assert shown.check((values["plain"],)) and not shown.check((values["size"],))
+    (line,) = descs[0].explain((values["size"],))
+    assert "shape (2, 3)" in line and "saw size 4 inste" in line
+
+
+@pytest.mark.usefixtures("read_from_memory")
+@pytest.mark.parametrize("options", COMPUTED.values(), ids=COMPUTED)
+def test_a_wrapper_that_computes_its_metadata_is_refused(options):
+    with pytest.raises(TypeError, match="computes its sizes"):
+        tensor_guard(Wrapper((2, 3), **options))
+
+
+@pytest.mark.usefixtures("read_from_memory")
+def test_a_wrapper_of_symbolic_size_is_refused():
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    size = FakeTensorMode(shape_env=ShapeEnv()).from_tensor(torch.ones(4, 3), static_shapes=False).shape[0]
+    assert type(size) is torch.SymInt
+    wrapper = Wrapper((size, 3))
+    with pytest.raises(TypeError, match="computes its sizes"):
+        tensor_guard(wrapper)
+    assert not tensor_guard(Wrapper((4, 3))).check((wrapper,))
+
+
+@pytest.mark.usefixtures("read_from_memory")
+def test_outer_metadata_that_changes_in_place():
+    value = Wrapper((2, 3))
+    desc = tensor_guard(value)
+    program = GuardProgram([desc])
+    assert program.alive((value,)) == 1 and desc.check((value,))
+    value.requires_grad_()
+    assert program.alive((value,)) == 0 and not desc.check((value,))
+    value.requires_grad_(False)
+    assert program.alive((value,)) == 1 and desc.check((value,))
 
 
 @pytest.mark.usefixtures("read_from_memory")
