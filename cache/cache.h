@@ -30,23 +30,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define FG_CACHE_MAX_ENTRIES 4096 /* indices are 16 bits wide and what is sorted by recency is on the stack */
 
 typedef enum fg_cache_mode { FG_CACHE_LOCKED, FG_CACHE_THREADS } fg_cache_mode;
 
 typedef struct fg_cache_entry fg_cache_entry;
 struct fg_cache_entry {
-    _Atomic uint32_t count;
-    _Atomic uint8_t valid;   /* goes from 1 to 0 once */
-    uint8_t threads;         /* the mode of its cache */
-    _Atomic uint8_t claimed; /* 1 once added: an entry is added once in its life */
-    _Atomic uint64_t stamp;  /* the cache's clock when it was last chosen */
+    FG_ATOMIC(uint32_t) count;
+    FG_ATOMIC(uint8_t) valid;   /* goes from 1 to 0 once */
+    uint8_t threads;            /* the mode of its cache */
+    FG_ATOMIC(uint8_t) claimed; /* 1 once added: an entry is added once in its life */
+    FG_ATOMIC(uint64_t) stamp;  /* the cache's clock when it was last chosen */
     void (*free)(fg_cache_entry *entry);
 };
 
 typedef struct fg_cache_snapshot {
     fg_epoch_node retired; /* first member */
-    _Atomic uint32_t count;
+    FG_ATOMIC(uint32_t) count;
     uint32_t n;
     uint64_t serial; /* 1, 2, 3 … in order of publication */
     void *program;   /* NULL if the cache builds none */
@@ -64,16 +68,16 @@ typedef struct fg_cache_ops {
 } fg_cache_ops;
 
 typedef struct fg_cache {
-    _Atomic(fg_cache_snapshot *) current; /* NULL: empty */
-    _Atomic uint64_t clock;
-    _Atomic uint32_t limit;
+    FG_ATOMIC(fg_cache_snapshot *) current; /* NULL: empty */
+    FG_ATOMIC(uint64_t) clock;
+    FG_ATOMIC(uint32_t) limit;
     uint32_t mode;
     const fg_cache_ops *ops;
     void *owner;
     fg_epoch *epoch; /* THREADS mode */
-    _Atomic uint64_t serial;
-    _Atomic uint64_t evictions; /* by the limit */
-    _Atomic uint64_t swept;     /* invalid entries that a rebuild left out */
+    FG_ATOMIC(uint64_t) serial;
+    FG_ATOMIC(uint64_t) evictions; /* by the limit */
+    FG_ATOMIC(uint64_t) swept;     /* invalid entries that a rebuild left out */
 } fg_cache;
 
 /* epoch is needed in THREADS mode and must outlive the cache. limit 0 counts as 1. */
@@ -191,5 +195,9 @@ static inline void fg_cache_snapshot_release_locked(fg_cache_snapshot *snapshot)
     else
         fg_store_relaxed(&snapshot->count, before - 1u);
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

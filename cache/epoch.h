@@ -13,6 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct fg_epoch_node {
     struct fg_epoch_node *next;
     uint64_t epoch;
@@ -20,8 +24,8 @@ typedef struct fg_epoch_node {
 } fg_epoch_node;
 
 typedef struct fg_epoch_reader {
-    _Atomic uint64_t seen; /* 0: in no section; else the epoch */
-    _Atomic uint32_t taken;
+    FG_ATOMIC(uint64_t) seen; /* 0: in no section; else the epoch */
+    FG_ATOMIC(uint32_t) taken;
     uint32_t depth;
     struct fg_epoch *domain;
     struct fg_epoch_reader *next; /* set before the record is linked, constant afterwards */
@@ -29,10 +33,10 @@ typedef struct fg_epoch_reader {
 } fg_epoch_reader;
 
 typedef struct fg_epoch {
-    _Atomic uint64_t now; /* starts at 1 */
-    _Atomic(fg_epoch_reader *) readers;
-    _Atomic(fg_epoch_node *) limbo;
-    _Atomic size_t n_limbo;
+    FG_ATOMIC(uint64_t) now; /* starts at 1 */
+    FG_ATOMIC(fg_epoch_reader *) readers;
+    FG_ATOMIC(fg_epoch_node *) limbo;
+    FG_ATOMIC(size_t) n_limbo;
 } fg_epoch;
 
 void fg_epoch_init(fg_epoch *epoch);
@@ -60,5 +64,9 @@ static inline void fg_epoch_exit(fg_epoch_reader *reader)
 void fg_epoch_retire(fg_epoch *epoch, fg_epoch_node *node, void (*free)(fg_epoch_node *node));
 /* Try to advance and free what is due; gives the number freed. fg_epoch_retire does it too. */
 size_t fg_epoch_poll(fg_epoch *epoch);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

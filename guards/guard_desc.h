@@ -13,6 +13,10 @@
 #include "guards/guard_view.h"
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef enum fg_accessor {
 #define FG_ACCESSOR(NAME, TEXT, KEY) FG_ACC_##NAME,
 #include "guards/accessors.def"
@@ -98,5 +102,9 @@ void fg_desc_rewind(fg_desc *desc, fg_desc_mark mark);
 
 /* Python expression of a source as the user would write it, like `self.cfg['lr']`. */
 FG_NEW PyObject *fg_desc_source_str(const fg_desc *desc, fg_node node);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

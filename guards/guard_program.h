@@ -10,6 +10,10 @@
 
 #include "guards/guard_desc.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct fg_program fg_program;
 
 /* Build the program of n descriptions (bit i = descs[i]), anew: merging is linear in the conditions, cheaper than one trace by orders of magnitude. old is an
@@ -60,5 +64,9 @@ size_t fg_desc_nbytes(const fg_desc *desc);
 
 /* Called once when something the description holds weakly dies: must only store to memory (it runs inside GC). */
 void fg_desc_on_death(fg_desc *desc, void (*invalidate)(void *entry), void *entry);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -15,6 +15,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define FG_TENSOR_MAX_DIM 64
 
 typedef struct fg_tensor_adaptor fg_tensor_adaptor;
@@ -111,5 +115,9 @@ typedef struct fg_torch_state {
 
 /* Read the state now. 1 read, 0 torch is loaded but its state cannot be read here (the tracer then breaks). */
 int fg_torch_state_read(fg_torch_state *state);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

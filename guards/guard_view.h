@@ -12,6 +12,10 @@
 #include <Python.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct fg_view {
     FG_BORROWED PyObject *const *slots;
     Py_ssize_t n_slots;
@@ -23,5 +27,9 @@ typedef struct fg_view {
     Py_ssize_t n_lent;
     FG_BORROWED void *frame; /* NULL, or an fg_frame that nobody runs: lent are its slots, and their references may be taken */
 } fg_view;
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -10,6 +10,10 @@
 #include "runtime/base/status.h"
 #include <stddef.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct fg_alloc_table {
     const char *name;
     void *(*malloc)(size_t size);
@@ -30,5 +34,9 @@ size_t fg_block_bytes(const void *block,
 
 const fg_alloc_table *fg_alloc_table_get(void);
 fg_status fg_alloc_table_set(const fg_alloc_table *table); /* FG_ERR_BUSY after the first allocation */
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

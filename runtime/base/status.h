@@ -8,6 +8,10 @@
 #ifndef FG_BASE_STATUS_H
 #define FG_BASE_STATUS_H
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef enum fg_status {
 #define FG_STATUS(NAME, TEXT) FG_##NAME,
 #include "runtime/base/errors.def"
@@ -36,5 +40,9 @@ fg_status fg_bug_at(const char *file, int line, const char *what);
 
 /* The text of a code, for messages; never NULL. */
 const char *fg_status_text(fg_status st);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

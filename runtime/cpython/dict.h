@@ -13,6 +13,10 @@
 #include <Python.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef enum fg_find { FG_FIND_UNDECIDED = -1, FG_FIND_ABSENT = 0, FG_FIND_FOUND = 1 } fg_find;
 
 /* 1 if it stands for a module that is imported when a name that it is bound to is read (since CPython 3.15): not what that read gives. */
@@ -76,5 +80,9 @@ const uint64_t *fg_abc_token_at(void);
 int fg_type_version_is(PyTypeObject *type, uint32_t version);
 /* The type's version tag, assigned where the interpreter allows; 0: none. */
 uint32_t fg_type_version_take(PyTypeObject *type);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -14,6 +14,10 @@
 #include "runtime/cpython/dict.h"
 #include <string.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct fg_word {
     const void *at; /* 8 bytes that have values: no padding, which nobody writes */
     uint64_t value;
@@ -72,5 +76,9 @@ static inline int fg_words_hold(const fg_word *words, uint32_t n)
     }
     return 1;
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -15,6 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "c_dispatch.c"
 CC = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
+CXX = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++")
 pytestmark = pytest.mark.skipif(CC is None, reason="no C compiler on PATH")
 
 CACHE_OUTPUT, GUARDS_OUTPUT = re.findall(r"```text\n(.*?)```", (ROOT / "docs/howto/use-from-c.md").read_text(encoding="utf-8"), re.S)[:2]
@@ -123,3 +124,33 @@ def test_every_exported_function_is_declared_in_an_installed_header(prefix):
     text = "".join(p.read_text(encoding="utf-8") for p in sorted((prefix / "include").rglob("*.h")))
     exported = [line.split()[-1] for line in run("nm", "-D", "--defined-only", prefix / "lib" / "libframegate.so").splitlines()]
     assert [s for s in exported if not re.search(rf"\b{s}\(", text)] == []
+
+
+CPLUSPLUS = """
+#include <cache/cache.h>
+#include <cstdio>
+int main() { std::puts(fg_status_text(FG_OK)); }
+"""
+
+
+def languages() -> list:
+    return [(CC, "c", "c11"), pytest.param((CXX, "c++", "c++17"), marks=pytest.mark.skipif(CXX is None, reason="no C++ compiler on PATH"))]
+
+
+@pytest.mark.parametrize("language", languages(), ids=["C", "C++"])
+def test_each_header_stands_alone(prefix, tmp_path, language):
+    compiler, name, standard = language
+    headers = sorted(p.relative_to(prefix / "include" / "framegate") for p in (prefix / "include").rglob("*.h"))
+    assert Path("cache/cache.h") in headers and Path("guards/guard_program.h") in headers
+    for header in headers:
+        source = tmp_path / f"alone.{'c' if name == 'c' else 'cc'}"
+        source.write_text(f"#include <{header}>\n#include <{header}>\n", encoding="utf-8")
+        run(compiler, f"-std={standard}", "-x", name, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I", prefix / "include" / "framegate", "-isystem",
+            sysconfig.get_path("include"), source)
+
+
+@pytest.mark.skipif(CXX is None, reason="no C++ compiler on PATH")
+def test_a_cplusplus_program_links(prefix, tmp_path):
+    (tmp_path / "program.cc").write_text(CPLUSPLUS, encoding="utf-8")
+    run(CXX, "-std=c++17", "-I", prefix / "include" / "framegate", tmp_path / "program.cc", "-L", prefix / "lib", "-lframegate-cache", "-pthread", "-o", tmp_path / "program")
+    assert run(tmp_path / "program", **runtime_environment(prefix)).strip() == "no error"
