@@ -42,6 +42,7 @@ fg_status fg_program_build(const fg_desc *const *descs, size_t n, const fg_progr
         FG_TRY(fg_build_merge(&b, i));
     FG_TRY(fg_build_order(&b, old));
     FG_TRY(fg_build_emit(&b));
+    FG_TRY(fg_build_widen(b.program));
     fg_program *made = b.program;
     fg_trim(&made->code, made->n_code, sizeof *made->code);
     fg_trim(&made->keys, made->n_code, sizeof *made->keys);

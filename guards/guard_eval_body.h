@@ -189,7 +189,8 @@ static int run_wide(const fg_program *program, const fg_view *view, PyObject **r
                 FG_FAILED;
             goto next;
         }
-        case FG_PI_MEMO: {
+        case FG_PI_MEMO:
+        case FG_PI_MEMO_WIDE: {
 #if FG_MODE != FG_WIDE
             fg_memo *memo = (fg_memo *)in->leaf.p;
 #if FG_MODE == FG_ONE

@@ -33,6 +33,7 @@ typedef enum fg_pi {
     FG_PI_TABLE_STATE,
     FG_PI_DISTINCT_MANY, /* FACT_DISTINCT of so many sources that the last answer is worth keeping */
     FG_PI_MEMO,          /* the next `skip` instructions have a memo (leaf.p, guard_memo.h): where it holds, they are passed over */
+    FG_PI_MEMO_WIDE,     /* the same for a row of memos that follow one another */
     FG_PI_END,
     FG_N_PIS
 } fg_pi;

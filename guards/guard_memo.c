@@ -13,17 +13,16 @@
 #include "guards/guard_bodies.h"
 #include "guards/guard_read.h"
 
-#define LASTING 64 /* hits after which a record is thought to have lasted */
-
 typedef struct recorder {
     const fg_program *program;
     const fg_memo *memo;
     const fg_view *view;
     PyObject **regs;
     fg_words words;
-    fg_memo_reg ins[FG_MEMO_STRETCH], outs[FG_MEMO_STRETCH];
-    uint8_t steady[FG_MEMO_STRETCH]; /* of outs */
+    fg_memo_reg ins[FG_MEMO_WIDE], outs[FG_MEMO_WIDE];
+    uint8_t steady[FG_MEMO_WIDE]; /* of outs */
     uint32_t n_ins, n_outs, failed;
+    int fine; /* of the memo whose instructions these are */
 } recorder;
 
 /* The register's value, noted as one that the stretch starts from if it did not make it. */
@@ -74,15 +73,14 @@ static fg_proof prove_read(recorder *r, fg_accessor acc, PyObject *parent, const
 
     switch (acc) {
     case FG_ACC_CELL_CONTENTS: return PyCell_Check(parent) ? prove_field(r, &((PyCellObject *)parent)->ob_ref) : FG_PROOF_NONE;
-    case FG_ACC_DICT_ITEM:
-        return PyDict_Check(parent) ? fg_words_dict(words, parent, key, (Py_hash_t)leaf->lo, r->memo->fine) : FG_PROOF_NONE;
+    case FG_ACC_DICT_ITEM: return PyDict_Check(parent) ? fg_words_dict(words, parent, key, (Py_hash_t)leaf->lo, r->fine) : FG_PROOF_NONE;
     case FG_ACC_DICT_KEY: /* an OrderedDict has an order that no version tells */
         return PyDict_CheckExact(parent) ? fg_words_dict_version(words, parent) : FG_PROOF_NONE;
     case FG_ACC_LIST_ITEM: return PyList_Check(parent) ? fg_words_element(words, parent, (Py_ssize_t)leaf->lo) : FG_PROOF_NONE;
     case FG_ACC_TUPLE_ITEM: return PyTuple_Check(parent) ? fg_words_element(words, parent, (Py_ssize_t)leaf->lo) : FG_PROOF_NONE;
     case FG_ACC_TYPE: return FG_PROOF_OBJECT;
     case FG_ACC_TYPE_LOOKUP: return PyType_Check(parent) ? fg_words_type_version(words, (PyTypeObject *)parent) : FG_PROOF_NONE;
-    case FG_ACC_INSTANCE_ATTR: return fg_words_attr(words, parent, key, (Py_hash_t)leaf->lo, r->memo->fine);
+    case FG_ACC_INSTANCE_ATTR: return fg_words_attr(words, parent, key, (Py_hash_t)leaf->lo, r->fine);
     case FG_ACC_SLOT_ATTR: return prove_field(r, (char *)parent + leaf->lo);
     case FG_ACC_MODULE_DICT: return PyModule_Check(parent) ? fg_words_module_dict(words, parent) : FG_PROOF_NONE;
 #define FIELD(ACC, CHECK, TYPE, NAME) \
@@ -189,13 +187,13 @@ static fg_proof prove_fact(recorder *r, const fg_insn *in, PyObject *v, int stea
     case FG_PI_FACT_DICT_LACKS:
         if (prove_type(r, in->src, v, steady) == FG_PROOF_NONE || !PyDict_Check(v))
             return FG_PROOF_NONE;
-        return fg_words_dict(&r->words, v, (PyObject *)in->leaf.p, (Py_hash_t)in->leaf.lo, r->memo->fine);
+        return fg_words_dict(&r->words, v, (PyObject *)in->leaf.p, (Py_hash_t)in->leaf.lo, r->fine);
     case FG_PI_FACT_DICT_KEYS: return prove_keys(r, v, steady);
     case FG_PI_FACT_ATTR_HAS:
     case FG_PI_FACT_ATTR_LACKS:
         if (prove_type(r, in->src, v, steady) == FG_PROOF_NONE)
             return FG_PROOF_NONE;
-        return fg_words_attr(&r->words, v, (PyObject *)in->leaf.p, (Py_hash_t)in->leaf.lo, r->memo->fine);
+        return fg_words_attr(&r->words, v, (PyObject *)in->leaf.p, (Py_hash_t)in->leaf.lo, r->fine);
     case FG_PI_FACT_TENSOR:
     case FG_PI_FACT_NUMPY: return prove_tensor(r, in, v, steady);
     default: /* fg_memo_takes does not let it in */ return FG_PROOF_NONE;
@@ -306,6 +304,10 @@ static int record_all(recorder *r, uint64_t *live)
 
     for (uint32_t at = r->memo->first; at < end && *live != 0; at++) {
         const fg_insn *in = &code[at];
+        if (in->op == FG_PI_MEMO) {
+            r->fine = ((const fg_memo *)in->leaf.p)->fine;
+            continue;
+        }
         if (!(*live & in->mask)) {
             at += in->skip;
             continue;
@@ -347,12 +349,50 @@ static fg_status keep(fg_memo *memo, const recorder *r)
     return FG_OK;
 }
 
-int fg_memo_renew(const fg_program *program, fg_memo *memo, const fg_view *view, PyObject **regs, uint64_t *live)
+/* Whether a wide memo is to be recorded now: all memos of its row have held for a while. */
+static int is_calm(const fg_program *program, fg_memo *memo)
+{
+    if (memo->recorded) { /* and did not hold */
+        memo->strikes = (uint8_t)(memo->hits >= 4 * FG_MEMO_CALM ? 0 : memo->strikes + (memo->strikes < 6));
+        memo->wait = (uint16_t)(FG_MEMO_CALM << memo->strikes);
+        memo->recorded = 0;
+        return 0;
+    }
+    if (memo->wait > 0) {
+        memo->wait--;
+        return 0;
+    }
+    for (uint32_t at = memo->first; at < memo->first + memo->n; at++) {
+        const fg_memo *in_row = program->code[at].op == FG_PI_MEMO ? program->code[at].leaf.p : NULL;
+        if (in_row != NULL && !(in_row->recorded && in_row->hits >= FG_MEMO_CALM)) {
+            memo->wait = FG_MEMO_CALM;
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* The decision for a memo of its own, and its bookkeeping. */
+static int is_due(fg_memo *memo)
 {
     if (memo->wait > 0) {
         memo->wait--;
         return 0;
     }
+    if (memo->recorded && memo->hits >= FG_MEMO_CALM)
+        memo->strikes = 0;
+    else if (memo->recorded)
+        memo->strikes++;
+    if (memo->strikes >= 2)
+        memo->fine = 1;
+    memo->recorded = 0;
+    return 1;
+}
+
+int fg_memo_renew(const fg_program *program, fg_memo *memo, const fg_view *view, PyObject **regs, uint64_t *live)
+{
+    if (memo->wide ? !is_calm(program, memo) : !is_due(memo))
+        return 0;
     recorder r;
     r.program = program;
     r.memo = memo;
@@ -361,14 +401,8 @@ int fg_memo_renew(const fg_program *program, fg_memo *memo, const fg_view *view,
     r.words.n = r.words.overflow = 0;
     r.n_ins = r.n_outs = 0;
     r.failed = memo->first;
+    r.fine = memo->fine;
 
-    if (memo->recorded && memo->hits >= LASTING)
-        memo->strikes = 0;
-    else if (memo->recorded)
-        memo->strikes++;
-    if (memo->strikes >= 2)
-        memo->fine = 1;
-    memo->recorded = 0;
     uint64_t left = *live;
     if (!record_all(&r, &left)) {
         memo->strikes += memo->strikes < 6 ? 3 : 1;
@@ -381,7 +415,7 @@ int fg_memo_renew(const fg_program *program, fg_memo *memo, const fg_view *view,
     }
     if (memo->strikes > 12)
         memo->strikes = 12;
-    memo->wait = (uint16_t)(memo->strikes < 3 ? 0 : 1u << memo->strikes);
+    memo->wait = (uint16_t)(memo->wide ? FG_MEMO_CALM << memo->strikes / 2 : memo->strikes < 3 ? 0 : 1u << memo->strikes);
     if (!memo->recorded)
         return 0;
     for (uint32_t i = 0; i < r.n_outs; i++)

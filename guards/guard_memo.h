@@ -2,6 +2,7 @@
  * Model:     when the stretch has been run, the words of memory that decided each of its results are noted (runtime/cpython/words.h): versions
  *            of dicts and types, pointers, lengths, tensor metadata. As long as all of them are what they were, for the same objects in the
  *            registers that it starts from and the same live entries, running it again would give the same; so its registers and bits are set.
+ *            A row of memos that have lasted gets one record for all of them (guard_wide.c).
  *            What changes all the time is read entry by entry instead of by the version of its dict (`fine`), then left alone for longer and longer.
  * Invariants: the words are compared in order, each proves the ones after it readable. A hit writes nothing but its count.
  * Threading: the GIL is held; nothing in here runs Python, so no other thread can see a memo half made.
@@ -16,6 +17,13 @@
 /* Instructions of a stretch: at least enough to be worth it, at most so many that one change does not cost much. */
 #define FG_MEMO_WORTH 4
 #define FG_MEMO_STRETCH 32
+/* A row that gets a wide memo: at least so many memos, at most so many instructions in them. */
+#define FG_MEMO_ROW 2
+#define FG_MEMO_WIDE 128
+/* Evaluations for which all memos of a row must have held before it is recorded. */
+#ifndef FG_MEMO_CALM /* fuzzers wait for less */
+#define FG_MEMO_CALM 64u
+#endif
 
 typedef struct fg_memo_reg {
     uint32_t reg;
@@ -34,6 +42,7 @@ typedef struct fg_memo {
     uint8_t strikes;   /* records that did not last */
     uint8_t fine;      /* no versions of dicts */
     uint8_t recorded;
+    uint8_t wide; /* over a row of memos */
 } fg_memo;
 
 /* A new memo lets the check of a new entry pass before it records. */

@@ -105,4 +105,7 @@ void fg_build_order_roots(fg_build *b, int of_subtrees);
 /* Write the tree out as the program's instructions (guard_emit.c). */
 fg_status fg_build_emit(fg_build *b);
 
+/* Lead rows of memos by wide ones (guard_wide.c). The program is complete. */
+fg_status fg_build_widen(fg_program *program);
+
 #endif

@@ -673,6 +673,7 @@ static const char *pi_name(unsigned op)
         "table torch_state",
         "fact distinct of many",
         "memo",
+        "wide memo",
         "end",
     };
     _Static_assert(sizeof names / sizeof *names == FG_N_PIS, "a name for each instruction");
@@ -703,8 +704,9 @@ static PyObject *program_memos(PyObject *self, PyObject *unused)
     (void)unused;
     for (uint32_t i = 0; list != NULL && i < program->n_memos; i++) {
         const fg_memo *memo = program->memos[i];
-        PyObject *row = Py_BuildValue("(IIIOO)", (unsigned)memo->n, (unsigned)(memo->recorded ? memo->n_words : 0), (unsigned)memo->hits,
-                                      memo->recorded ? Py_True : Py_False, memo->fine ? Py_True : Py_False);
+        PyObject *row =
+            Py_BuildValue("(IIIOOO)", (unsigned)memo->n, (unsigned)(memo->recorded ? memo->n_words : 0), (unsigned)memo->hits,
+                          memo->recorded ? Py_True : Py_False, memo->fine ? Py_True : Py_False, memo->wide ? Py_True : Py_False);
         if (row == NULL || PyList_Append(list, row) < 0)
             Py_CLEAR(list);
         Py_XDECREF(row);
@@ -724,7 +726,8 @@ static PyMethodDef program_methods[] = {
     {"alive", (PyCFunction)(void (*)(void))program_alive, METH_VARARGS | METH_KEYWORDS, "alive(...) -> int, bit i: entry i matches"},
     {"time", (PyCFunction)(void (*)(void))program_time, METH_VARARGS | METH_KEYWORDS, "time(...) -> nanoseconds of one evaluation"},
     {"dump", program_dump, METH_NOARGS, "dump() -> the instructions"},
-    {"memos", program_memos, METH_NOARGS, "memos() -> [(instructions, words, hits, recorded, fine)], one for each stretch that has a memo"},
+    {"memos", program_memos, METH_NOARGS,
+     "memos() -> [(instructions, words, hits, recorded, fine, wide)], one for each stretch that has a memo"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -26,7 +26,7 @@ _Static_assert(offsetof(PyDictKeysObject, dk_log2_size) == 8 && offsetof(PyDictK
                    offsetof(PyDictKeysObject, dk_version) == 12 && offsetof(PyDictKeysObject, dk_usable) == 16,
                "words of a dict's keys have no padding");
 
-#define LOOK_BACK 24
+#define LOOK_BACK 64
 
 void fg_words_add(fg_words *words, const void *at)
 {

@@ -23,7 +23,7 @@ typedef struct fg_word {
     uint64_t value;
 } fg_word;
 
-#define FG_WORDS_ROOM 384
+#define FG_WORDS_ROOM 512
 typedef struct fg_words {
     uint32_t n;
     uint8_t overflow; /* more than there is room for: the list proves nothing */
@@ -67,14 +67,20 @@ static inline uint64_t fg_word_now(const void *at)
     return now;
 }
 
-/* 1 if all words hold. */
+/* 1 if all words hold. In order: none is read before the ones in front of it. */
 static inline int fg_words_hold(const fg_word *words, uint32_t n)
 {
-    for (const fg_word *end = words + n; words < end; words++) {
-        if (fg_word_now(words->at) != words->value)
+#define HOLDS(I) (fg_word_now(words[I].at) == words[I].value)
+    for (; n >= 8; n -= 8, words += 8) {
+        if (!(HOLDS(0) && HOLDS(1) && HOLDS(2) && HOLDS(3) && HOLDS(4) && HOLDS(5) && HOLDS(6) && HOLDS(7)))
+            return 0;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (!HOLDS(i))
             return 0;
     }
     return 1;
+#undef HOLDS
 }
 
 #ifdef __cplusplus
