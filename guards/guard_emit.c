@@ -55,14 +55,10 @@ static fg_status stretch_close(fg_build *b)
             b->starts[i] -= b->starts[i] != UINT32_MAX && b->starts[i] > at;
         return FG_OK;
     }
-    fg_memo *memo = fg_calloc(1, sizeof *memo);
-    if (memo == NULL)
-        return FG_ERR_NOMEM;
-    if (fg_grow(&program->memos, &program->cap_memos, program->n_memos + 1, sizeof(fg_memo *)) != FG_OK) {
-        fg_free(memo);
-        return FG_ERR_NOMEM;
-    }
-    program->memos[program->n_memos++] = memo;
+    fg_memo *memo = NULL;
+    fg_status st = fg_memo_new(program, &memo);
+    if (st != FG_OK)
+        return st;
     memo->first = at + 1;
     memo->n = n;
     memo->wait = FG_MEMO_FIRST_WAIT;

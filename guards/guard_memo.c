@@ -349,6 +349,20 @@ static fg_status keep(fg_memo *memo, const recorder *r)
     return FG_OK;
 }
 
+fg_status fg_memo_new(fg_program *program, fg_memo **out)
+{
+    fg_memo *memo = fg_calloc(1, sizeof *memo);
+    if (memo == NULL)
+        return FG_ERR_NOMEM;
+    if (fg_grow(&program->memos, &program->cap_memos, program->n_memos + 1, sizeof(fg_memo *)) != FG_OK) {
+        fg_free(memo);
+        return FG_ERR_NOMEM;
+    }
+    program->memos[program->n_memos++] = memo;
+    *out = memo;
+    return FG_OK;
+}
+
 /* Whether a wide memo is to be recorded now: all memos of its row have held for a while. */
 static int is_calm(const fg_program *program, fg_memo *memo)
 {

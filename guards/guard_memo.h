@@ -65,6 +65,9 @@ static inline int fg_memo_try(fg_memo *memo, PyObject **regs, uint64_t live)
     return 1;
 }
 
+/* An empty memo, which the program owns. */
+fg_status fg_memo_new(fg_program *program, fg_memo **out);
+
 /* After a failed try: the stretch run here and recorded, if it is time for that. 1 done (live is what is left); 0 run it as it stands. */
 int fg_memo_renew(const fg_program *program, fg_memo *memo, const fg_view *view, PyObject **regs, uint64_t *live);
 

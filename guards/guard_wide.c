@@ -48,21 +48,6 @@ static uint32_t row_end(const fg_program *program, uint32_t first, uint32_t *n_m
     return at;
 }
 
-static fg_status memo_new(fg_program *program)
-{
-    fg_memo *memo = fg_calloc(1, sizeof *memo);
-    if (memo == NULL)
-        return FG_ERR_NOMEM;
-    if (fg_grow(&program->memos, &program->cap_memos, program->n_memos + 1, sizeof(fg_memo *)) != FG_OK) {
-        fg_free(memo);
-        return FG_ERR_NOMEM;
-    }
-    program->memos[program->n_memos++] = memo;
-    memo->wide = 1;
-    memo->wait = FG_MEMO_CALM;
-    return FG_OK;
-}
-
 typedef struct row {
     uint32_t first, end; /* in the code without wide memos */
 } row;
@@ -122,8 +107,12 @@ fg_status fg_build_widen(fg_program *program)
     const uint32_t n_rows = find_rows(program, rows, before);
     if (n_rows == 0)
         goto fail;
-    for (uint32_t i = 0; i < n_rows; i++)
-        FG_TRY(memo_new(program));
+    for (uint32_t i = 0; i < n_rows; i++) {
+        fg_memo *memo = NULL;
+        FG_TRY(fg_memo_new(program, &memo));
+        memo->wide = 1;
+        memo->wait = FG_MEMO_CALM;
+    }
     code = fg_calloc((size_t)n_old + n_rows, sizeof *code);
     keys = fg_calloc((size_t)n_old + n_rows, sizeof *keys);
     if (code == NULL || keys == NULL)
