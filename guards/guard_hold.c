@@ -12,7 +12,7 @@
 #include "guards/adaptor_numpy.h"
 #include "guards/guard_private.h"
 #include "runtime/cpython/frame.h"
-#include <string.h>
+#include "runtime/cpython/iterators.h"
 
 /* 1 for instances of classes made by a `class` statement: their deallocator is the interpreter's own for such classes, which any of them shows. */
 static int is_python_class(PyTypeObject *type)
@@ -64,8 +64,7 @@ static hold_class hold_classify(PyObject *object, int depth)
     const int dtype = fg_numpy_dtype_is_plain(object);
     if (dtype >= 0)
         return dtype ? HOLD_STRONG : HOLD_REFUSED;
-    if (!PyType_IS_GC(type) || fg_is_descriptor(object) ||
-        strcmp(type->tp_name, "_collections._tuplegetter") == 0) /* a field of a named tuple: number and text */
+    if (!PyType_IS_GC(type) || fg_is_descriptor(object) || fg_is_tuple_field(object)) /* number and text */
         return HOLD_STRONG;
     /* ufuncs and array functions: callables of C that refer to their documentation and to other functions of their library */
     if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && type->tp_call != NULL)

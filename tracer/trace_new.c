@@ -5,6 +5,7 @@
  */
 #include "runtime/cpython/dict.h"
 #include "runtime/cpython/frame.h"
+#include "runtime/cpython/iterators.h"
 #include "tracer/trace_python.h"
 
 #include <string.h>
@@ -98,7 +99,7 @@ bool fg_is_own_tuple(const fg_value *v)
 fg_flow fg_tuple_field(fg_trace *t, fg_value *o, fg_value *descr, fg_value **out, bool *handled)
 {
     *handled = false;
-    if (!fg_is_own_tuple(o) || strcmp(Py_TYPE(descr->real)->tp_name, "_collections._tuplegetter") != 0)
+    if (!fg_is_own_tuple(o) || !fg_is_tuple_field(descr->real))
         return FG_FLOW_OK;
     FG_DO(fg_look(t, &descr));
     FG_DO(fg_guard_const(t, descr));

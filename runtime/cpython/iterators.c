@@ -111,6 +111,11 @@ typedef struct array {
     Py_ssize_t exports;
 } array;
 
+typedef struct tuple_field {
+    PyObject_HEAD Py_ssize_t index;
+    PyObject *doc;
+} tuple_field;
+
 typedef struct odict_iter {
     PyObject_HEAD int kind;
     PyObject *dict;
@@ -128,7 +133,7 @@ typedef struct deque_iter {
 } deque_iter;
 
 static PyTypeObject *count_type, *repeat_type, *chain_type, *islice_type, *cycle_type, *deque_type, *deque_iter_type, *array_type,
-    *ascii_type;
+    *tuple_field_type, *ascii_type;
 
 /* The type of that name, kept for the life of the process; NULL where it is not there or is of another size. No exception is left. */
 static PyTypeObject *type_take(const char *module, const char *name, size_t size)
@@ -156,6 +161,7 @@ fg_status fg_iterators_init(void)
     cycle_type = type_take("itertools", "cycle", sizeof(cycle_iter));
     deque_type = type_take("_collections", "deque", sizeof(deque));
     deque_iter_type = type_take("_collections", "_deque_iterator", sizeof(deque_iter));
+    tuple_field_type = type_take("_collections", "_tuplegetter", sizeof(tuple_field));
     array_type = type_take("array", "array", sizeof(array));
     PyObject *empty = PyUnicode_FromString(""), *over = empty != NULL ? PyObject_GetIter(empty) : NULL;
     if (over != NULL && Py_TYPE(over)->tp_basicsize == sizeof(sequence_iter))
@@ -359,6 +365,11 @@ fg_find fg_iterator_item(PyObject *v, int64_t ahead, PyObject **value)
 int fg_is_count(PyObject *object)
 {
     return count_type != NULL && Py_IS_TYPE(object, count_type);
+}
+
+int fg_is_tuple_field(PyObject *object)
+{
+    return tuple_field_type != NULL && Py_IS_TYPE(object, tuple_field_type);
 }
 
 int fg_is_deque(PyObject *object)

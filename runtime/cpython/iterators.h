@@ -52,6 +52,9 @@ int fg_is_count(PyObject *object);
 int fg_is_deque(PyObject *object);
 FG_BORROWED PyObject *fg_deque_item(PyObject *deque, int64_t index);
 
+/* What a named tuple has under the name of a field. */
+int fg_is_tuple_field(PyObject *object);
+
 /* Number of items of an exact or inherited deque or array.array; of a range, if it fits; -1: another kind of object. */
 Py_ssize_t fg_sized_length(PyObject *object);
 
