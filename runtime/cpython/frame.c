@@ -132,6 +132,13 @@ void fg_frame_slot_forget(fg_frame *frame, Py_ssize_t index)
     real(frame)->localsplus[index] = fg_slot_own(NULL);
 }
 
+void fg_frame_slot_drop(fg_frame *frame, Py_ssize_t index)
+{
+    const fg_slot slot = real(frame)->localsplus[index];
+    real(frame)->localsplus[index] = fg_slot_own(NULL);
+    fg_slot_drop(slot);
+}
+
 PyObject *fg_frame_slot(fg_frame *frame, Py_ssize_t index)
 {
     return fg_slot_object(real(frame)->localsplus[index]);

@@ -45,6 +45,8 @@ void fg_frame_show(const fg_hidden_frame *hidden);
 PyObject *const *fg_frame_arguments(fg_frame *frame, Py_ssize_t n, PyObject **room);
 /* The slot has no object from now on; what was its reference is the caller's. */
 void fg_frame_slot_forget(fg_frame *frame, Py_ssize_t index);
+/* The slot lets go of its object, of which there is another reference. */
+void fg_frame_slot_drop(fg_frame *frame, Py_ssize_t index);
 /* The arguments of a call that the frame which runs makes: where they are on its stack, which will drop what is there then. callee has been called with these
  * n. NULL: they are elsewhere. */
 typedef struct fg_frame_args fg_frame_args;

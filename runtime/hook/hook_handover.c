@@ -44,7 +44,8 @@ static int is_among(PyObject *o, PyObject *const *inputs, uint32_t n_inputs)
     return 0;
 }
 
-/* Arguments that were bound have a reference in the slots of the view too. Those of a frame have only that, and it may do without. */
+/* Arguments that were bound have a reference in the slots of the view too. Those of a frame have that, and it may do without: whoever counts or lets go finds
+ * the references that there are in plain Python. */
 void fg_handover_inputs(PyObject *gate, const fg_view *view, PyObject *const *inputs, uint32_t n_inputs)
 {
     const int is_bound = view->slots != view->lent;
@@ -53,8 +54,12 @@ void fg_handover_inputs(PyObject *gate, const fg_view *view, PyObject *const *in
     for (Py_ssize_t i = 0; i < view->n_lent; i++) {
         PyObject *o = view->lent[i];
         Py_ssize_t slot = 0;
-        if (o == NULL || Py_REFCNT(o) != 1 + is_bound || !is_among(o, inputs, n_inputs))
+        if (o == NULL || (view->frame == NULL && Py_REFCNT(o) != 1 + is_bound) || !is_among(o, inputs, n_inputs))
             continue;
+        if (view->frame != NULL && Py_REFCNT(o) > 1) {
+            fg_frame_slot_drop(view->frame, i);
+            continue;
+        }
         if (view->frame != NULL) {
             fg_frame_slot_forget(view->frame, i);
             Py_SET_REFCNT(o, 0);

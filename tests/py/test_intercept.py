@@ -13,9 +13,9 @@ import framegate
 from framegate import _core
 
 @framegate.skip
-def served(call, *args):
+def served(call, *args, **named):
     before = framegate.stats()["intercepted"]
-    call(*args)
+    call(*args, **named)
     return framegate.stats()["intercepted"] - before
 
 def down(n): return 0 if n == 0 else 1 + down(n - 1)
@@ -400,6 +400,43 @@ def test_frames_tracebacks_and_reference_counts_are_those_of_plain_python():
         gc.collect()
         t = None
         assert sys.getrefcount(o) == counts
+    """)
+
+
+def test_arguments_have_the_references_that_they_have_under_any_evaluator():
+    child("""
+        source = '''
+        def one(x): return sys.getrefcount(x)
+        def twice(x, y): return sys.getrefcount(x), sys.getrefcount(y)
+        def rest(*args): return sys.getrefcount(args), sys.getrefcount(args[0])
+        def named(**more): return sys.getrefcount(more), sys.getrefcount(more["x"])
+        def cell(x): return sys.getrefcount(x), (lambda: x)() is x
+        def dropped(x):
+            seen = sys.getrefcount(x), [v for v in x]
+            for v in x: x = None
+            return seen
+        class C:
+            def m(self, x): return sys.getrefcount(self), sys.getrefcount(x)
+        '''
+        import textwrap
+        ours, plain = {"sys": sys}, {"sys": sys}
+        exec(textwrap.dedent(source), ours)
+        exec(textwrap.dedent(source), plain)
+        for f in plain.values():
+            if getattr(f, "__code__", None): framegate.skip(f)
+        framegate.skip(plain["C"].m)
+        @framegate.skip
+        def call(one, twice, rest, named, cell, dropped, C, **unused):
+            o, both = [1, 2], object()
+            return (one([1]), one(o), twice(both, both), twice([1], o), rest([1], 2), rest(o), named(x=[1]), named(x=o), cell([1]), cell(o),
+                    dropped([1, 2]), dropped(o), C().m([1]), sys.getrefcount(o))
+        def flat(v): return [n for part in v for n in flat(part)] if isinstance(v, (tuple, list)) else [v]
+        with framegate.intercept():
+            assert served(call, **ours) >= 13
+            for _ in range(4):
+                told, counted = flat(call(**plain)), flat(call(**ours))
+                more = [b - a for a, b in zip(told, counted)]
+                assert set(more) <= ({0, 1} if sys.version_info >= (3, 14) else {0}), (told, counted)
     """)
 
 

@@ -25,6 +25,7 @@ QUICK = "test_scope test_super test_iter test_exception_hierarchy test_funcattrs
 
 _IDENTITY = "which object an immutable number, string or tuple is"
 _REFCOUNT = "counts references to an object that entries have as a constant"
+_LENT = "counts the references of an argument, which the caller keeps one of while any evaluator of frames is installed"
 _GATE = "looks at a function's own type, name or pickled form, and a gate is another object"
 
 # (regular expression of the whole name of a test, modes, reason)
@@ -48,6 +49,7 @@ KNOWN: list[tuple[str, str, str]] = [
     (r"test_pyclbr\.PyclbrTest\.test_others", "all", _GATE),
     (r"test_tracemalloc\.TestTracemallocEnabled\.\w+", "tests all intercept", "where and whether memory is allocated for values that are known when a trace is made"),
     (r"test_pprint\.QueryTestCase\.test_\w*dataclass\w*", "all", _GATE),
+    (r"test_list\.ListTest\.test_list_overwrite_local", "intercept", _LENT),
     (r"test_call\.TestRecursion\.test_super_deep", "intercept", "recursion takes C stack while any evaluator of frames is installed"),
     (r"test_int\.\w+\.test_denial_of_service_prevented_\w+", "tests all intercept", "measures time, and skips where the machine is slow"),
 ]
