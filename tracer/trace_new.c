@@ -35,7 +35,9 @@ static bool is_harmless(PyObject *name)
                                         "__annotate_func__",
                                         "__annotations_cache__",
                                         "__class_getitem__",
-                                        "__conditional_annotations__"};
+                                        "__classdictcell__",
+                                        "__conditional_annotations__",
+                                        "__type_params__"};
     const char *text = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
     const size_t n = text != NULL ? strlen(text) : 0;
     if (text == NULL)
