@@ -130,6 +130,7 @@ static fg_proof prove_length(recorder *r, uint32_t reg, PyObject *v, int steady)
 {
     if (is_singleton(v) || (steady && is_value_type(v)))
         return FG_PROOF_OBJECT;
+    fg_words_contents(&r->words, v);
     if (prove_type(r, reg, v, steady) == FG_PROOF_NONE)
         return FG_PROOF_NONE;
     return fg_words_length(&r->words, v);
@@ -139,6 +140,7 @@ static fg_proof prove_truth(recorder *r, PyObject *v, int steady)
 {
     if (PyList_CheckExact(v) || PyTuple_CheckExact(v) || PyDict_CheckExact(v) || Py_IS_TYPE(v, &PySet_Type) ||
         Py_IS_TYPE(v, &PyFrozenSet_Type)) {
+        fg_words_contents(&r->words, v);
         if (fg_words_type(&r->words, v, steady, 0) == FG_PROOF_NONE)
             return FG_PROOF_NONE;
         return fg_words_length(&r->words, v);
@@ -148,6 +150,7 @@ static fg_proof prove_truth(recorder *r, PyObject *v, int steady)
 
 static fg_proof prove_keys(recorder *r, PyObject *v, int steady)
 {
+    fg_words_contents(&r->words, v);
     if (!PyDict_CheckExact(v) || fg_words_type(&r->words, v, steady, 0) == FG_PROOF_NONE)
         return FG_PROOF_NONE;
     return fg_words_dict_version(&r->words, v);
@@ -185,6 +188,7 @@ static fg_proof prove_fact(recorder *r, const fg_insn *in, PyObject *v, int stea
     case FG_PI_FACT_LENGTH: return prove_length(r, in->src, v, steady);
     case FG_PI_FACT_DICT_HAS:
     case FG_PI_FACT_DICT_LACKS:
+        fg_words_contents(&r->words, v);
         if (prove_type(r, in->src, v, steady) == FG_PROOF_NONE || !PyDict_Check(v))
             return FG_PROOF_NONE;
         return fg_words_dict(&r->words, v, (PyObject *)in->leaf.p, (Py_hash_t)in->leaf.lo, r->fine);
@@ -274,6 +278,8 @@ static int record_one(recorder *r, const fg_insn *in)
         leaf.p = lookup->name;
         leaf.lo = (int64_t)lookup->hash;
     }
+    if (acc == FG_ACC_DICT_ITEM || acc == FG_ACC_DICT_KEY)
+        fg_words_contents(&r->words, v);
     if (acc == FG_ACC_TYPE)
         fg_words_add(&r->words, &v->ob_type);
     else if (prove_type(r, in->src, v, steady) == FG_PROOF_NONE)
@@ -296,6 +302,13 @@ static int record_one(recorder *r, const fg_insn *in)
     return (intptr_t)Py_TYPE(value) == (intptr_t)in->leaf.hi;
 }
 
+/* From here on the instructions are this memo's. In a wide record its dicts are watched, unless they change too often. */
+static void begin_memo(recorder *r, fg_memo *memo)
+{
+    r->fine = memo->fine;
+    r->words.loudness = !memo->fine && memo->loudness < FG_MEMO_LOUD ? &memo->loudness : NULL;
+}
+
 /* Run the stretch. 1 recorded (r and live are filled), 0 it cannot be. */
 static int record_all(recorder *r, uint64_t *live)
 {
@@ -305,7 +318,7 @@ static int record_all(recorder *r, uint64_t *live)
     for (uint32_t at = r->memo->first; at < end && *live != 0; at++) {
         const fg_insn *in = &code[at];
         if (in->op == FG_PI_MEMO) {
-            r->fine = ((const fg_memo *)in->leaf.p)->fine;
+            begin_memo(r, (fg_memo *)in->leaf.p);
             continue;
         }
         if (!(*live & in->mask)) {
@@ -324,16 +337,26 @@ static int record_all(recorder *r, uint64_t *live)
     return 1;
 }
 
+/* The record is over. */
+static void let_go(fg_memo *memo)
+{
+    for (uint32_t i = 0; i < memo->n_watches; i++)
+        fg_dict_watch_drop(&memo->watches[i]);
+    memo->n_watches = 0;
+    memo->recorded = 0;
+}
+
 static fg_status keep(fg_memo *memo, const recorder *r)
 {
     uint32_t n_outs = 0;
-    size_t size = r->words.n * sizeof(fg_word) + (r->n_ins + r->n_outs) * sizeof(fg_memo_reg);
+    const fg_words *words = &r->words;
+    size_t size = words->n * sizeof(fg_word) + (r->n_ins + r->n_outs) * sizeof(fg_memo_reg) + words->n_dicts * sizeof(fg_dict_watch);
     fg_word *block = fg_malloc(size > 0 ? size : 1);
 
     if (block == NULL)
         return FG_ERR_NOMEM;
-    memcpy(block, r->words.items, r->words.n * sizeof(fg_word));
-    fg_memo_reg *regs = (fg_memo_reg *)(block + r->words.n);
+    memcpy(block, words->items, words->n * sizeof(fg_word));
+    fg_memo_reg *regs = (fg_memo_reg *)(block + words->n);
     memcpy(regs, r->ins, r->n_ins * sizeof *regs);
     for (uint32_t i = 0; i < r->n_outs; i++) {
         if (r->program->reg_facts[r->outs[i].reg] & FG_REG_NEEDED)
@@ -343,9 +366,19 @@ static fg_status keep(fg_memo *memo, const recorder *r)
     memo->words = block;
     memo->ins = regs;
     memo->outs = regs + r->n_ins;
-    memo->n_words = r->words.n;
+    memo->watches = (fg_dict_watch *)(regs + r->n_ins + n_outs);
+    memo->n_words = words->n;
     memo->n_ins = r->n_ins;
     memo->n_outs = n_outs;
+    memo->changed = 0;
+    for (uint32_t i = 0; i < words->n_dicts; i++) {
+        fg_status st = fg_dict_watch_set(&memo->watches[i], words->dicts[i].dict, &memo->changed, words->dicts[i].loudness);
+        if (st != FG_OK) {
+            let_go(memo);
+            return st;
+        }
+        memo->n_watches++;
+    }
     return FG_OK;
 }
 
@@ -369,7 +402,7 @@ static int is_calm(const fg_program *program, fg_memo *memo)
     if (memo->recorded) { /* and did not hold */
         memo->strikes = (uint8_t)(memo->hits >= 4 * FG_MEMO_CALM ? 0 : memo->strikes + (memo->strikes < 6));
         memo->wait = (uint16_t)(FG_MEMO_CALM << memo->strikes);
-        memo->recorded = 0;
+        let_go(memo);
         return 0;
     }
     if (memo->wait > 0) {
@@ -399,8 +432,24 @@ static int is_due(fg_memo *memo)
         memo->strikes++;
     if (memo->strikes >= 2)
         memo->fine = 1;
-    memo->recorded = 0;
+    let_go(memo);
     return 1;
+}
+
+static int record(recorder *r, const fg_program *program, const fg_memo *memo, const fg_view *view, PyObject **regs, uint64_t live,
+                  uint64_t *left)
+{
+    r->program = program;
+    r->memo = memo;
+    r->view = view;
+    r->regs = regs;
+    r->words.n = 0;
+    r->words.overflow = r->words.n_dicts = 0;
+    r->n_ins = r->n_outs = 0;
+    r->failed = memo->first;
+    r->fine = memo->fine;
+    *left = live;
+    return record_all(r, left);
 }
 
 int fg_memo_renew(const fg_program *program, fg_memo *memo, const fg_view *view, PyObject **regs, uint64_t *live)
@@ -408,17 +457,15 @@ int fg_memo_renew(const fg_program *program, fg_memo *memo, const fg_view *view,
     if (memo->wide ? !is_calm(program, memo) : !is_due(memo))
         return 0;
     recorder r;
-    r.program = program;
-    r.memo = memo;
-    r.view = view;
-    r.regs = regs;
-    r.words.n = r.words.overflow = 0;
-    r.n_ins = r.n_outs = 0;
-    r.failed = memo->first;
-    r.fine = memo->fine;
-
-    uint64_t left = *live;
-    if (!record_all(&r, &left)) {
+    uint64_t left;
+    r.words.loudness = NULL;
+    int proven = record(&r, program, memo, view, regs, *live, &left);
+    if (!proven && !memo->wide && memo->loudness < FG_MEMO_LOUD) {
+        /* The contents of dicts that cannot be put into words (since 3.14 they have no version) are watched. */
+        r.words.loudness = &memo->loudness;
+        proven = record(&r, program, memo, view, regs, *live, &left);
+    }
+    if (!proven) {
         memo->strikes += memo->strikes < 6 ? 3 : 1;
     } else if (keep(memo, &r) == FG_OK) {
         memo->recorded = 1;
@@ -440,13 +487,15 @@ int fg_memo_renew(const fg_program *program, fg_memo *memo, const fg_view *view,
 
 size_t fg_memo_nbytes(const fg_memo *memo)
 {
-    return sizeof *memo + memo->n_words * sizeof(fg_word) + (memo->n_ins + memo->n_outs) * sizeof(fg_memo_reg);
+    return sizeof *memo + memo->n_words * sizeof(fg_word) + (memo->n_ins + memo->n_outs) * sizeof(fg_memo_reg) +
+           memo->n_watches * sizeof(fg_dict_watch);
 }
 
 void fg_memo_free(fg_memo *memo)
 {
     if (memo == NULL)
         return;
+    let_go(memo);
     fg_free(memo->words);
     fg_free(memo);
 }

@@ -2,6 +2,7 @@
 #include "runtime/cpython/cpython_module.h"
 #include "runtime/base/alloc.h"
 #include "runtime/cpython/canonical.h"
+#include "runtime/cpython/dict_watch.h"
 #include "runtime/cpython/frame.h"
 #include "runtime/cpython/function.h"
 #include "runtime/cpython/straight.h"
@@ -330,6 +331,12 @@ static PyObject *traceback_add(PyObject *self, PyObject *args)
     return st == FG_OK ? Py_NewRef(Py_None) : raise_status(st, "exception, code object and globals dict are needed");
 }
 
+static PyObject *watched(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    return PyLong_FromSsize_t(fg_dict_watched());
+}
+
 static PyMethodDef methods[] = {
     {"cpython_decode", decode, METH_O, "decode(code) -> (instructions, handlers, max_depth)"},
     {"cpython_roundtrip", roundtrip, METH_O, "roundtrip(code) -> an equal code object, decoded and assembled again"},
@@ -342,6 +349,7 @@ static PyMethodDef methods[] = {
     {"cpython_instance_attrs", instance_attrs, METH_O, "instance_attrs(object) -> [(name, value)] in insertion order"},
     {"cpython_frame", frame, METH_NOARGS, "frame() -> (code, function, line, bound slots) of the caller"},
     {"cpython_slot_set", slot_set, METH_VARARGS, "slot_set(index, value): replace a slot of the caller"},
+    {"cpython_watched", watched, METH_NOARGS, "how many dicts are watched for memos; -1: they cannot be"},
     {"cpython_traced", traced, METH_NOARGS, "whether this thread is traced or profiled"},
     {"cpython_dict_version", dict_version, METH_O, "version of a dict"},
     {"cpython_type_version", type_version, METH_O, "version of a type"},
@@ -356,5 +364,5 @@ int fg_cpython_module_init(PyObject *module)
                      (int)(Py_Version >> 24), (int)(Py_Version >> 16 & 255));
         return -1;
     }
-    return fg_function_init() < 0 ? -1 : PyModule_AddFunctions(module, methods);
+    return fg_function_init() < 0 || fg_dict_watch_init() < 0 ? -1 : PyModule_AddFunctions(module, methods);
 }

@@ -1,7 +1,8 @@
 /* Words that prove reads.
  *
  * Every change of a dict gives it a version that no dict has had before (ma_version_tag, up to 3.13), and a change of a type takes its tag away or gives it
- * another; so equal versions mean: the same dict or type, alive all the time, with the same contents.
+ * another; so equal versions mean: the same dict or type, alive all the time, with the same contents. Where dicts are watched the list has no words of
+ * them at all.
  *
  * Without the version, an entry stands for itself: the keys object, the word of its header that has its size and kind (so that the entry lies
  * inside it), the entry's key and value. An instance's values are at fixed places: the class's shared key table only grows, so a name that is not
@@ -13,6 +14,7 @@
 #define Py_BUILD_CORE 1
 #include "runtime/cpython/words.h"
 
+#include "runtime/cpython/dict_watch.h"
 #include "runtime/cpython/object_storage.h"
 #include <internal/pycore_moduleobject.h>
 
@@ -42,6 +44,48 @@ void fg_words_add(fg_words *words, const void *at)
     words->items[words->n++] = (fg_word){at, fg_word_now(at)};
 }
 
+/* From here on it has been alive, with the same contents: the words of it that are there already say nothing more. */
+static int is_watched(const fg_words *words, PyObject *object)
+{
+    for (uint32_t i = words->n_dicts; i-- > 0;) {
+        if (words->dicts[i].dict == object)
+            return 1;
+    }
+    return 0;
+}
+
+static void remove_words_of(fg_words *words, PyObject *dict)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < words->n; i++) {
+        const uintptr_t offset = (uintptr_t)words->items[i].at - (uintptr_t)dict;
+        if (offset >= sizeof(PyDictObject))
+            words->items[kept++] = words->items[i];
+    }
+    words->n = kept;
+}
+
+static int watch(fg_words *words, PyObject *object)
+{
+    if (words->loudness == NULL || !fg_dict_is_watchable(object))
+        return is_watched(words, object);
+    for (uint32_t i = words->n_dicts; i-- > 0;) {
+        if (words->dicts[i].dict == object && words->dicts[i].loudness == words->loudness)
+            return 1;
+    }
+    if (words->n_dicts == FG_WORDS_DICTS)
+        return is_watched(words, object);
+    remove_words_of(words, object);
+    words->dicts[words->n_dicts].dict = object;
+    words->dicts[words->n_dicts++].loudness = words->loudness;
+    return 1;
+}
+
+void fg_words_contents(fg_words *words, PyObject *object)
+{
+    (void)watch(words, object);
+}
+
 fg_proof fg_words_type_version(fg_words *words, PyTypeObject *type)
 {
     if (fg_type_version_take(type) == 0)
@@ -58,18 +102,29 @@ fg_proof fg_words_type(fg_words *words, PyObject *object, int steady, int known)
 
     if (steady && !heap && !PyModule_Check(object))
         return FG_PROOF_STEADY; /* such an object never gets another class */
+    if (is_watched(words, object))
+        return FG_PROOF_STEADY;
     fg_words_add(words, &object->ob_type);
     if (!heap || known)
         return FG_PROOF_OBJECT;
     return fg_words_type_version(words, type);
 }
 
+/* The version without its lowest byte, which has the marks of who watches the dict and says nothing about it, and with the first byte of the word behind
+ * it. */
+static const void *past_marks(const uint64_t *version)
+{
+    return PY_VERSION_HEX < 0x030c0000 ? (const char *)version : (const char *)version + 1;
+}
+
 fg_proof fg_words_dict_version(fg_words *words, PyObject *dict)
 {
+    if (watch(words, dict))
+        return FG_PROOF_STEADY;
     const uint64_t *version = fg_dict_version_at((PyDictObject *)dict);
     if (version == NULL)
         return FG_PROOF_NONE;
-    fg_words_add(words, version);
+    fg_words_add(words, past_marks(version));
     return FG_PROOF_STEADY;
 }
 
@@ -102,6 +157,8 @@ fg_proof fg_words_dict(fg_words *words, PyObject *object, PyObject *key, Py_hash
     PyDictKeysObject *keys = dict->ma_keys;
     PyObject *value;
 
+    if (watch(words, object))
+        return FG_PROOF_STEADY;
     if (!fine && fg_dict_version_at(dict) != NULL)
         return fg_words_dict_version(words, object);
     if (keys->dk_kind == DICT_KEYS_GENERAL || !PyUnicode_CheckExact(key))
@@ -202,6 +259,8 @@ fg_proof fg_words_element(fg_words *words, PyObject *sequence, Py_ssize_t index)
 
 fg_proof fg_words_length(fg_words *words, PyObject *container)
 {
+    if (is_watched(words, container))
+        return FG_PROOF_STEADY;
     if (PyDict_Check(container))
         fg_words_add(words, &((PyDictObject *)container)->ma_used);
     else if (PyAnySet_Check(container))

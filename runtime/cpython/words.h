@@ -1,7 +1,7 @@
 /* Purpose:   which words of memory prove that a pure read would give again what it gave: for memos, which skip reads by comparing words.
  * Model:     a read of an object is put into words by the functions below, each with the value it has now. As long as every word of the list,
  *            compared in order, is what it was, the same reads have the same results. The version of a dict or a type is one word that stands for
- *            all of its contents.
+ *            all of its contents. A dict that is watched (dict_watch.h) needs none.
  * Invariants: a word's address is only valid while the words before it hold: they prove that the object is alive and has that layout. So a list
  *            is compared from the front and left at the first difference. Nothing here allocates, raises or runs Python.
  *            The caller has proven the object's type (fg_words_type) before it puts down a read of its layout.
@@ -24,10 +24,17 @@ typedef struct fg_word {
 } fg_word;
 
 #define FG_WORDS_ROOM 512
+#define FG_WORDS_DICTS 128
 typedef struct fg_words {
     uint32_t n;
-    uint8_t overflow; /* more than there is room for: the list proves nothing */
+    uint8_t overflow;  /* more than there is room for: the list proves nothing */
+    uint8_t n_dicts;   /* dicts that are to be watched as long as the list is used: it holds only while none of them has changed */
+    uint8_t *loudness; /* where their changes are counted; NULL: dicts are put into words */
     fg_word items[FG_WORDS_ROOM];
+    struct {
+        PyObject *dict;
+        uint8_t *loudness;
+    } dicts[FG_WORDS_DICTS];
 } fg_words;
 
 /* FG_PROOF_NONE: cannot be put into words. OBJECT: the words prove the address of the object that was read. STEADY: they prove, too, that it has
@@ -42,6 +49,8 @@ static inline void fg_words_add_short(fg_words *words, const void *field, size_t
     fg_words_add(words, (const char *)field + size - sizeof(uint64_t));
 }
 
+/* What is put down next reads the contents of this object. If it is a dict that may be watched, it takes no words. */
+void fg_words_contents(fg_words *words, PyObject *object);
 /* The object's type. steady: the object's pointer was proven STEADY. known: the identity of its type is guarded otherwise. */
 fg_proof fg_words_type(fg_words *words, PyObject *object, int steady, int known);
 /* All that lookups in this type find. */
