@@ -3,7 +3,7 @@
  *            which announces every change of it, and its end, before it is made (PyDict_AddWatcher, since 3.12). The first announcement drops
  *            all of its watches; each tells its owner by two stores. So one change of a dict costs whoever makes it a call and a look-up; the next ones
  *            cost nothing, or little until watches are set or dropped the next time (3.12 puts the mark back while the announcement is made).
- * Invariants: off until the self-test has seen this interpreter announce every way of changing a dict (dict_watch_test.c); then, while a watch is
+ * Invariants: off until the self-test has seen this interpreter announce every way of changing a dict (since312_watch_test.c); then, while a watch is
  *            set, the dict is alive and has the keys, the values and the order that it had. Nothing here runs Python, but for init.
  *            A dict that others watch, too, is not taken: what they run when it is announced would see it as it still is, and think it watched from then on.
  * Threading: the GIL is held. Announcements come from anywhere, deallocation and garbage collection among them.
@@ -38,7 +38,7 @@ Py_ssize_t fg_dict_watched(void);
 
 /* Try whether dicts can be watched here, and register the exit, which takes all watches as changed. 0, or -1 with an exception. */
 int fg_dict_watch_init(void);
-/* 1 if each kind of change is seen. watch(dict) is False where it cannot be watched, seen() tells of an announcement since then (dict_watch_test.c). */
+/* 1 if each kind of change is seen. watch(dict) is False where it cannot be watched, seen() tells of an announcement since then (since312_watch_test.c). */
 int fg_dict_watch_try(PyCFunction watch, PyCFunction seen);
 
 #ifdef __cplusplus
