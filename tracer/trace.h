@@ -383,6 +383,11 @@ fg_flow fg_tensor_limits_attr(fg_trace *t, fg_value *o, FG_BORROWED PyObject *na
 bool fg_is_gradient(const fg_value *o, PyObject *name);
 fg_flow fg_gradient_load(fg_trace *t, fg_value *o, FG_BORROWED PyObject *name, fg_value **out);
 fg_flow fg_gradient_store(fg_trace *t, fg_value *o, FG_BORROWED PyObject *name, fg_value *v);
+/* What torch says of a tensor of a subclass (trace_outer.c); *handled false: it is no such question. found, descr: what the class has under the name. */
+fg_flow fg_outer_attr(fg_trace *t, fg_value *o, const fg_value *found, FG_BORROWED PyObject *name, fg_value **out, bool *handled);
+fg_flow fg_outer_method(fg_trace *t, fg_value *o, const PyObject *descr, FG_BORROWED PyObject *name, fg_value **args, int32_t n,
+                        fg_value **out, bool *handled);
+fg_flow fg_outer_len(fg_trace *t, fg_value *o, int64_t *len, bool *handled);
 fg_flow fg_tensor_call(fg_trace *t, const fg_op_row *row, PyObject *callable, fg_value **args, int32_t n, PyObject *kwnames,
                        fg_value **out);
 fg_flow fg_tensor_method(fg_trace *t, fg_value *self, PyObject *name, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);

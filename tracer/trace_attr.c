@@ -342,6 +342,8 @@ static fg_flow generic_attr(fg_trace *t, fg_value *o, fg_value *type, PyObject *
             bool handled;
             FG_DO(fg_tuple_field(t, o, found, out, &handled));
             if (!handled)
+                FG_DO(fg_outer_attr(t, o, found, name, out, &handled));
+            if (!handled)
                 FG_DO(user_descriptor(t, found, o, type, out, &handled));
             if (handled)
                 return FG_FLOW_OK;

@@ -159,8 +159,11 @@ fg_flow fg_call_object_method(fg_trace *t, fg_value *self, PyObject *descr, PyOb
         if (PyUnicode_CheckExact(attr))
             return fg_attr_load_generic(t, self, attr, out);
     }
+    bool handled;
+    FG_DO(fg_outer_method(t, self, descr, name, args, n, out, &handled));
+    if (handled)
+        return FG_FLOW_OK;
     if (fg_is_old_set(self) && fg_py_type_lookup(self->type, name) == descr) {
-        bool handled;
         FG_DO(fg_set_method(t, self, name, args, n, out, &handled));
         if (handled)
             return FG_FLOW_OK;

@@ -61,6 +61,9 @@ fg_flow fg_len(fg_trace *t, fg_value *o, int64_t *len)
     case FG_V_OBJECT: {
         fg_value *out;
         bool found;
+        FG_DO(fg_outer_len(t, o, len, &found));
+        if (found)
+            return FG_FLOW_OK;
         if (o->type == &PyODict_Type && o->node != FG_NODE_NONE && !o->is_mutated) { /* nothing that is traced changes one */
             *len = PyDict_GET_SIZE(o->real);
             return fg_guard(t, FG_GUARD_LENGTH, o->node, NULL, *len, *len);

@@ -5,9 +5,13 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import framegate  # noqa: E402
-from framegate._core import GuardDesc  # noqa: E402
+from framegate._core import GuardDesc, tensor_layers  # noqa: E402
 
 pytestmark = pytest.mark.torch
+
+
+class Wrapper(torch.Tensor):
+    __torch_dispatch__ = classmethod(len)
 
 
 def said(kind, example, value):
@@ -29,6 +33,16 @@ def test_tensors():
     leaf = torch.ones(2, requires_grad=True)
     leaf.grad = torch.ones(2)
     assert "expected x.grad is None; saw a gradient; whether a tensor has a gradient" in said("gradient", torch.ones(2), leaf)
+
+
+def test_tensors_that_wrap_others():
+    said("tensor", torch.ones(1), torch.ones(2))
+    if tensor_layers()["torch"] != "raw":
+        pytest.skip("torch's memory is not read here")
+    wrapped = torch.Tensor._make_wrapper_subclass
+    line = said("tensor", wrapped(Wrapper, (2, 3)), wrapped(Wrapper, (2, 4)))
+    assert "expected x is a Wrapper of torch.float32, shape (2, 3), strides (3, 1), on cpu, requires_grad False; saw size 4 instead of 3 in dimension 1" in line
+    assert "a subclass that computes its sizes" in said("tensor", wrapped(Wrapper, (2, 3)), wrapped(Wrapper, (2, 3), dispatch_sizes_strides_policy="sizes"))
 
 
 @pytest.mark.parametrize(
