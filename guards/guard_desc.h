@@ -67,8 +67,8 @@ fg_status fg_desc_relation(fg_desc *desc, fg_guard_kind kind, const fg_node *nod
 /* Add a computed condition (EXPR) over one or more sources; text as in guard_expr.h. FG_ERR_INVALID: it is not understood. */
 fg_status fg_desc_expression(fg_desc *desc, const fg_node *nodes, size_t n, const char *text, fg_origin origin);
 
-/* 1 if desc fixes the value of this source of `now` (CONST), and to another one of the same type: from call to call it varies. */
-int fg_desc_fixes_otherwise(const fg_desc *desc, const fg_desc *now, fg_node node, FG_BORROWED PyObject *value);
+/* 1 if desc fixes the value of this source of `now` (CONST), or its place (ITER_STATE), and to another one of the same type: from call to call it varies. */
+int fg_desc_fixes_otherwise(const fg_desc *desc, const fg_desc *now, fg_guard_kind kind, fg_node node, FG_BORROWED PyObject *value);
 
 /* For the collector: visit the users' callables, the only objects that a description keeps alive and that may lead back to its owner; drop them
  * (nothing matches any more). */

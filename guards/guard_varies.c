@@ -36,13 +36,13 @@ static fg_node same_source(const fg_desc *in, const fg_desc *of, fg_node node)
     return found;
 }
 
-int fg_desc_fixes_otherwise(const fg_desc *desc, const fg_desc *now, fg_node node, PyObject *value)
+int fg_desc_fixes_otherwise(const fg_desc *desc, const fg_desc *now, fg_guard_kind kind, fg_node node, PyObject *value)
 {
     const fg_node same = same_source(desc, now, node);
     for (uint32_t i = 0; same >= 0 && i < desc->n_guards; i++) {
         const fg_guard_record *guard = &desc->guards[i];
-        if (guard->kind == FG_GUARD_CONST && guard->node == same && guard->leaf.p != NULL &&
-            Py_IS_TYPE((PyObject *)guard->leaf.p, Py_TYPE(value)) && !fg_const_same((PyObject *)guard->leaf.p, value))
+        if (guard->kind == kind && guard->node == same && guard->leaf.p != NULL && Py_IS_TYPE((PyObject *)guard->leaf.p, Py_TYPE(value)) &&
+            !fg_const_same((PyObject *)guard->leaf.p, value))
             return 1;
     }
     return 0;

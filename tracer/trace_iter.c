@@ -284,28 +284,52 @@ static fg_flow next_count(fg_trace *t, fg_value *it, const fg_iterator *state, f
     return (*out = fg_value_step(t, FG_V_SCALAR, reg, &PyLong_Type, example)) ? FG_FLOW_OK : FG_FLOW_ERROR;
 }
 
-/* An iterator over a tuple or list that was there before: what it gives next is a fact, where it stands is none. In its value: n items were taken, super_flag it
- * is exhausted. */
-static fg_flow next_existing(fg_trace *t, fg_value *it, fg_value **out)
+/* Where an iterator stands, as a fact: only while a function runs as a whole, and while calls find it at the same place. What moves on from call to call
+ * would have a version for each place. */
+static fg_flow stands_at(fg_trace *t, const fg_value *it, const fg_iterator *state)
 {
-    FG_DO(fg_look(t, &it));
-    fg_iterator state;
+    PyObject *place = fg_own(t, PyTuple_New(state->n_state));
+    for (int i = 0; place != NULL && i < state->n_state; i++) {
+        PyObject *number = PyLong_FromLongLong(state->state[i]);
+        if (number == NULL)
+            return FG_FLOW_ERROR;
+        PyTuple_SET_ITEM(place, i, number);
+    }
+    if (place == NULL)
+        return FG_FLOW_ERROR;
+    bool moves = t->ir.start_pc >= 0;
+    for (uint32_t i = 0; i < t->n_before && !moves; i++)
+        moves = fg_desc_fixes_otherwise(t->before[i], t->desc, FG_GUARD_ITER_STATE, it->node, place);
+    if (moves && it->type != &PyZip_Type) /* its state never changes */
+        return fg_break(t, FG_BREAK_ITERATOR, "a %s that was there before and moves on", it->type->tp_name);
+    return fg_guard(t, FG_GUARD_ITER_STATE, it->node, place, 0, 0);
+}
+
+static fg_flow give_number(fg_trace *t, int64_t n, fg_value **out)
+{
+    PyObject *number = fg_own(t, PyLong_FromLongLong(n));
+    return number != NULL && (*out = fg_value_const(t, number)) ? FG_FLOW_OK : FG_FLOW_ERROR;
+}
+
+static fg_flow peek_range(fg_trace *t, const fg_value *it, const fg_iterator *state, fg_value **out)
+{
+    *out = NULL;
+    FG_DO(stands_at(t, it, state));
+    return it->n < state->state[2] ? give_number(t, state->state[0] + it->n * state->state[1], out) : FG_FLOW_OK;
+}
+
+static fg_flow peek_sequence(fg_trace *t, fg_value *it, const fg_iterator *state, fg_value **out)
+{
     fg_value *list;
     fg_node item;
-    fg_reg unused;
-    if (it->kind == FG_V_OBJECT && it->node != FG_NODE_NONE && fg_is_count(it->real) && fg_iterator_read(it->real, &state) &&
-        state.n_state == 1)
-        return next_count(t, it, &state, out);
-    if (it->kind != FG_V_OBJECT || it->node == FG_NODE_NONE || (it->type != &PyTupleIter_Type && it->type != &PyListIter_Type) ||
-        !fg_iterator_read(it->real, &state))
-        return fg_break(t, FG_BREAK_ITERATOR, "a %s that was there before", it->type != NULL ? it->type->tp_name : "run-time iterator");
-    if (it->super_flag) {
-        *out = NULL;
+    *out = NULL;
+    if (it->super_flag)
         return FG_FLOW_OK;
+    if (state->parts[0] == NULL) { /* it has let go of it */
+        FG_DO(fg_source(t, FG_ACC_ITER_PART, it->node, NULL, 0, &item));
+        return fg_guard(t, FG_GUARD_ABSENT, item, NULL, 0, 0);
     }
-    if (state.parts[0] == NULL)
-        return fg_break(t, FG_BREAK_ITERATOR, "an exhausted iterator");
-    if ((list = fg_value_lazy(t, FG_ACC_ITER_PART, it->node, NULL, 0, state.parts[0])) == NULL)
+    if ((list = fg_value_lazy(t, FG_ACC_ITER_PART, it->node, NULL, 0, state->parts[0])) == NULL)
         return FG_FLOW_ERROR;
     FG_DO(fg_look(t, &list)); /* it is told apart from what the trace writes */
     if (list->is_mutated)
@@ -314,19 +338,97 @@ static fg_flow next_existing(fg_trace *t, fg_value *it, fg_value **out)
     fg_find found = fg_iterator_item(it->real, it->n, &real);
     if (found == FG_FIND_UNDECIDED)
         return fg_break(t, FG_BREAK_ITERATOR, "an iterator that exists at run time");
-    *out = NULL;
     if (found == FG_FIND_FOUND) {
         if ((*out = fg_value_lazy(t, FG_ACC_ITER_ITEM, it->node, NULL, it->n, real)) == NULL)
             return FG_FLOW_ERROR;
-        FG_DO(fg_rely_on(t, *out));
-    } else {
-        FG_DO(fg_drop(t, list)); /* it lets go of it now */
-        FG_DO(fg_source(t, FG_ACC_ITER_ITEM, it->node, NULL, it->n, &item));
-        FG_DO(fg_guard(t, FG_GUARD_ABSENT, item, NULL, 0, 0));
-        FG_SET(t, it->super_flag, 1);
+        return fg_rely_on(t, *out);
     }
+    FG_DO(fg_drop(t, list)); /* it lets go of it now */
+    FG_DO(fg_source(t, FG_ACC_ITER_ITEM, it->node, NULL, it->n, &item));
+    FG_DO(fg_guard(t, FG_GUARD_ABSENT, item, NULL, 0, 0));
+    FG_SET(t, it->super_flag, 1);
+    return FG_FLOW_OK;
+}
+
+static fg_flow peek(fg_trace *t, fg_value **pit, fg_value **out);
+
+/* (number, item); the number is counted on only if there is an item. */
+static fg_flow peek_enumerate(fg_trace *t, const fg_value *it, const fg_iterator *state, fg_value **out)
+{
+    fg_value *inner = fg_value_lazy(t, FG_ACC_ITER_PART, it->node, NULL, 0, state->parts[0]), *item, *number;
+    int64_t n;
+    *out = NULL;
+    if (inner == NULL)
+        return FG_FLOW_ERROR;
+    FG_DO(stands_at(t, it, state));
+    FG_DO(peek(t, &inner, &item));
+    if (item == NULL)
+        return FG_FLOW_OK;
+    if (__builtin_add_overflow(state->state[0], (int64_t)it->n, &n))
+        return fg_break(t, FG_BREAK_ITERATOR, "an enumerate that ends the machine's integers");
+    FG_DO(give_number(t, n, &number));
+    return (*out = fg_value_seq(t, FG_V_TUPLE, (fg_value *[]){number, item}, 2)) ? FG_FLOW_OK : FG_FLOW_ERROR;
+}
+
+/* One of each, up to the first that has none. */
+static fg_flow peek_zip(fg_trace *t, const fg_value *it, const fg_iterator *state, fg_value **out)
+{
+    fg_value *inner = fg_value_lazy(t, FG_ACC_ITER_PART, it->node, NULL, 0, state->parts[0]), *row = fg_value_seq(t, FG_V_TUPLE, NULL, 0);
+    *out = NULL;
+    if (inner == NULL || row == NULL)
+        return FG_FLOW_ERROR;
+    FG_DO(stands_at(t, it, state));
+    FG_DO(fg_look(t, &inner));
+    if (inner->kind != FG_V_TUPLE)
+        return fg_break(t, FG_BREAK_ITERATOR, "a zip of no tuple");
+    for (int32_t i = 0; i < inner->n; i++) {
+        fg_value *item;
+        FG_DO(peek(t, &inner->items[i], &item));
+        if (item == NULL && state->state[0])
+            return fg_break(t, FG_BREAK_ITERATOR, "the end of a zip that is strict");
+        if (item == NULL)
+            return FG_FLOW_OK;
+        FG_DO(fg_seq_append(t, row, item));
+    }
+    *out = inner->n > 0 ? row : NULL;
+    return FG_FLOW_OK;
+}
+
+/* What an iterator that was there before gives next, as facts about it and what it goes over; *out NULL: it is exhausted. n in its value: how often it was
+ * asked; super_flag: it is exhausted. Where one of a list or tuple stands is no fact, only what comes next. */
+static fg_flow peek(fg_trace *t, fg_value **pit, fg_value **out)
+{
+    fg_iterator state;
+    FG_DO(fg_deeper(t));
+    FG_DO(fg_look(t, pit));
+    fg_value *it = *pit;
+    const PyTypeObject *type = it->type;
+    if (it->kind != FG_V_OBJECT || it->node == FG_NODE_NONE || !fg_iterator_read(it->real, &state))
+        return fg_break(t, FG_BREAK_ITERATOR, "a %s that was there before", type != NULL ? type->tp_name : "run-time iterator");
+    if (type == &PyTupleIter_Type || type == &PyListIter_Type || type == &PyListRevIter_Type)
+        FG_DO(peek_sequence(t, it, &state, out));
+    else if (type == &PyRangeIter_Type)
+        FG_DO(peek_range(t, it, &state, out));
+    else if (type == &PyEnum_Type && state.parts[0] != NULL)
+        FG_DO(peek_enumerate(t, it, &state, out));
+    else if (type == &PyZip_Type && state.parts[0] != NULL)
+        FG_DO(peek_zip(t, it, &state, out));
+    else
+        return fg_break(t, FG_BREAK_ITERATOR, "a %s that was there before", type->tp_name);
     FG_DO(fg_mutate(t, it));
     FG_SET(t, it->n, it->n + 1);
+    return FG_FLOW_OK;
+}
+
+static fg_flow next_existing(fg_trace *t, fg_value *it, fg_value **out)
+{
+    fg_iterator state;
+    fg_reg unused;
+    FG_DO(fg_look(t, &it));
+    if (it->kind == FG_V_OBJECT && it->node != FG_NODE_NONE && fg_is_count(it->real) && fg_iterator_read(it->real, &state) &&
+        state.n_state == 1)
+        return next_count(t, it, &state, out);
+    FG_DO(peek(t, &it, out));
     return emit_next(t, it, &unused);
 }
 

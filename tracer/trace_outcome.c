@@ -57,7 +57,7 @@ static bool varies(const fg_trace *t, fg_value *v)
     if (v->varies == UNKNOWN) {
         v->varies = STANDS;
         for (uint32_t i = 0; i < t->n_before && v->varies == STANDS; i++)
-            if (fg_desc_fixes_otherwise(t->before[i], t->desc, v->node, v->real))
+            if (fg_desc_fixes_otherwise(t->before[i], t->desc, FG_GUARD_CONST, v->node, v->real))
                 v->varies = VARIES;
     }
     return v->varies == VARIES;
