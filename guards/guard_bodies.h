@@ -379,10 +379,20 @@ FG_LONG_BODY(ITER_STATE)
 /* The one body that is impure: guard_walk.c calls it after everything else. */
 FG_LONG_BODY(ACCEPTS)
 {
-    int yes = fg_user_accepts((PyObject *)k->p, v);
-    if (yes == 0)
+#if FG_EXPLAIN
+    PyObject *raised = NULL, *brief;
+    int yes = fg_user_accepts((PyObject *)k->p, v, &raised);
+    if (raised != NULL && (brief = fg_value_brief(v)) != NULL) {
+        FG_SEEN("%U, for which it raised %s", brief, ((PyTypeObject *)raised)->tp_name);
+        Py_DECREF(brief);
+    } else if (yes == 0) {
         FG_SEEN_VALUE(v);
+    }
+    Py_XDECREF(raised);
     return yes;
+#else
+    return fg_user_accepts((PyObject *)k->p, v, NULL);
+#endif
 }
 
 /* Fields that are compared and their names, in the order in which a difference is reported. */

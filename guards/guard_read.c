@@ -17,7 +17,7 @@ fg_find fg_read_any(fg_accessor acc, const fg_view *view, PyObject *parent, PyOb
     return FG_FIND_UNDECIDED;
 }
 
-int fg_user_accepts(PyObject *callable, PyObject *value)
+int fg_user_accepts(PyObject *callable, PyObject *value, PyObject **raised)
 {
     PyObject *answer = PyObject_CallOneArg(callable, value);
     int yes = answer != NULL ? PyObject_IsTrue(answer) : -1;
@@ -26,6 +26,13 @@ int fg_user_accepts(PyObject *callable, PyObject *value)
         return yes;
     if (!PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_MemoryError))
         return -1;
+    if (raised != NULL) {
+        PyObject *type, *error, *trace;
+        PyErr_Fetch(&type, &error, &trace);
+        *raised = type;
+        Py_XDECREF(error);
+        Py_XDECREF(trace);
+    }
     PyErr_Clear();
     return 0;
 }

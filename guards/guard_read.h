@@ -326,8 +326,8 @@ FG_READ(BASES)
 /* GETATTR: FOUND with a new reference, ABSENT for AttributeError, UNDECIDED for any other Exception (both cleared), -2 with the exception set for
  * MemoryError and what is no Exception. No exception may be pending when it is called. */
 #define FG_READ_ERROR (-2)
-/* ACCEPTS: 1 true, 0 false or an Exception (cleared), -1 with the exception set as above. The caller holds both objects. */
-int fg_user_accepts(PyObject *callable, PyObject *value);
+/* ACCEPTS: 1 true, 0 false or an Exception (cleared; its class to *raised, which may be NULL), -1 with the exception set as above. The caller holds both. */
+int fg_user_accepts(PyObject *callable, PyObject *value, FG_NEW PyObject **raised);
 int fg_read_getattr(PyObject *parent, PyObject *name, FG_NEW PyObject **value);
 
 /* The pure ones through one call, for walkers that are no hot path. GETATTR is UNDECIDED here. */

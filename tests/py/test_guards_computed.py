@@ -174,6 +174,7 @@ def test_raising_is_a_mismatch(error):
 
     desc = asks(user)
     assert GuardProgram([desc]).eval((1,))[0] == "miss" and not desc.check((1,)) and len(desc.explain((1,))) == 1
+    assert f"accepts x; saw 1, for which it raised {error.__name__}; a guard of the program's own refuses it" in desc.explain((1,))[0]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError, GeneratorExit])
