@@ -4,13 +4,14 @@
 #include "runtime/cpython/frame.h"
 #include "runtime/hook/hook_config.h"
 #include "tracer/resume_chain.h"
+#include "tracer/resume_inner.h"
 #include <string.h>
 
 enum { SMALL_STACK = 64, STACK_ROOM = 64 * 1024 };
 
 /* --- tables */
 
-static void table_drop(fg_resume_table *table)
+void fg_resume_table_drop(fg_resume_table *table)
 {
     if (--table->count > 0)
         return;
@@ -29,6 +30,7 @@ static void table_cut_off(fg_resume_table *table)
         fg_site_drop(first->site);
         fg_free(first);
     }
+    fg_inner_gates_drop(table);
     Py_CLEAR(table->chains);
 }
 
@@ -41,7 +43,7 @@ static void root_free(void *user)
 {
     fg_resume_point *point = user;
     table_cut_off(point->table);
-    table_drop(point->table);
+    fg_resume_table_drop(point->table);
     fg_free(point);
 }
 
@@ -51,7 +53,7 @@ static int root_traverse(void *user, visitproc visit, void *arg)
     for (struct fg_segment_site *s = table->sites; s != NULL; s = s->next)
         Py_VISIT(s->site);
     Py_VISIT(table->chains);
-    return 0;
+    return fg_inner_gates_traverse(table, visit, arg);
 }
 
 static const fg_site_user_ops root_ops = {.traverse = root_traverse, .clear = root_clear, .free = root_free};
@@ -223,7 +225,7 @@ static void segment_dealloc(PyObject *object)
     fg_site_owner_fini(&self->owner);
     fg_free(self->slot_map);
     if (self->table)
-        table_drop(self->table);
+        fg_resume_table_drop(self->table);
     PyObject_GC_Del(self);
 }
 
@@ -307,7 +309,7 @@ static PyObject *chain_call(PyObject *object, PyObject *args, PyObject *kwargs)
 
 static void chain_dealloc(PyObject *object)
 {
-    table_drop(((fg_chain *)object)->table);
+    fg_resume_table_drop(((fg_chain *)object)->table);
     PyObject_Free(object);
 }
 
@@ -340,5 +342,5 @@ void fg_resume_maker_init(fg_resume_table *table, fg_resume_maker *maker)
 
 fg_status fg_resume_types_init(void)
 {
-    return PyType_Ready(&segment_type) < 0 || PyType_Ready(&chain_type) < 0 ? FG_ERR_PYTHON : FG_OK;
+    return PyType_Ready(&segment_type) < 0 || PyType_Ready(&chain_type) < 0 ? FG_ERR_PYTHON : fg_inner_types_init();
 }

@@ -34,6 +34,9 @@ fg_status fg_resume_note_break(fg_resume_table *table, int32_t pc);
 /* While a segment's target runs, the host's frame is hidden: the target's stands for it. Asked by the compile callback of a segment. */
 fg_hidden_frame *fg_resume_host(void);
 
+/* One count less. */
+void fg_resume_table_drop(fg_resume_table *table);
+
 fg_status fg_resume_types_init(void);
 
 #endif

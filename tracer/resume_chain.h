@@ -20,6 +20,8 @@ struct fg_resume_table {
     int32_t n_not_asked; /* traces that were given up because the call itself had to ask an abstract base class first */
     int32_t n_too_long;  /* traces that were given up as too long */
     int32_t *breaks, n_breaks;
+    struct fg_inner_gate *gates; /* resume_inner.c */
+    int32_t n_gates;
     FG_OWNED PyObject *chains; /* dict: (pc, or ~pc: to raise there; bound bytes) -> code object; NULL until needed */
 };
 

@@ -159,11 +159,12 @@ typedef struct fg_tframe {
     uint8_t library;   /* code of the standard library or of an installed package */
     uint8_t covered;   /* the call instruction is covered by a handler of an outer inlined frame */
     uint8_t on_result; /* fg_on_result */
-    uint8_t is_getter; /* it reads an attribute: what it does not find is asked of a __getattr__ */
     uint8_t is_generator;
-    uint8_t is_finished; /* generator: returned */
-    int32_t n_saved;     /* unbound variables that LOAD_FAST_AND_CLEAR has put on the stack */
-    fg_value *yielded;   /* generator: the last value */
+    uint8_t is_finished;   /* generator: returned */
+    fg_value *getter_of;   /* it is a property's getter: what it does not find is asked of a __getattr__ of this object's class */
+    PyTypeObject *catches; /* fg_call_catching: exceptions that end it and are gone */
+    int32_t n_saved;       /* unbound variables that LOAD_FAST_AND_CLEAR has put on the stack */
+    fg_value *yielded;     /* generator: the last value */
 } fg_tframe;
 
 typedef struct fg_break_info {
@@ -171,6 +172,7 @@ typedef struct fg_break_info {
     PyObject *context;  /* owned str, or NULL */
     PyCodeObject *code; /* where in the user's code (innermost frame), borrowed */
     int line;
+    int32_t root_pc; /* the root frame's instruction, -1: that is where the break was */
     PyObject *stack; /* owned list of (filename, line, name), outermost first */
 } fg_break_info;
 
@@ -226,9 +228,10 @@ typedef struct fg_trace {
     uint32_t n_before, n_outcomes;
     fg_value *members; /* trace_members.c */
     fg_trace_stop *stop;
-    uint32_t now;    /* instructions of the root frame so far, the one that runs included */
-    uint32_t unmade; /* when that was made which could not be given a run-time form; UINT32_MAX: nothing */
-    bool again;      /* nothing came of this trace, but of a shorter one something may */
+    uint32_t now;     /* instructions of the root frame so far, the one that runs included */
+    uint32_t unmade;  /* when that was made which could not be given a run-time form; UINT32_MAX: nothing */
+    bool goes_inside; /* it broke in a call whose callee is compiled by itself */
+    bool again;       /* nothing came of this trace, but of a shorter one something may */
     int inline_depth;
     struct fg_catch_now {
         bool is_making;
@@ -424,11 +427,21 @@ bool fg_stands_between_graphs(const fg_op_row *row, fg_value **operands, int32_t
  * compiler looks into, and a list that was made in the trace may have changed since. */
 fg_flow fg_elements_of_now(fg_trace *t, fg_value **v);
 
-/* --- attributes (trace_attr.c) */
+/* --- attributes (trace_attr.c, trace_getter.c) */
+/* What has to be called to get an attribute: func(object), or func(object, name). */
+typedef struct fg_getter {
+    fg_value *func; /* NULL: nothing */
+    PyObject *name;
+    bool is_last; /* an AttributeError of it is no question to a __getattr__ any more */
+} fg_getter;
+/* The attribute; or what has to be called for it (getter NULL: that is a break); or *out NULL and no getter: it is absent. */
+fg_flow fg_attr_ask(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg_getter *getter);
+/* The same for what neither class nor instance has. */
+fg_flow fg_attr_missing(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg_getter *getter);
 fg_flow fg_attr_load(fg_trace *t, fg_value *o, PyObject *name, fg_value **out);
 fg_flow fg_attr_store(fg_trace *t, fg_value *o, PyObject *name, fg_value *v);
 fg_flow fg_attr_delete(fg_trace *t, fg_value *o, PyObject *name);
-/* as load, but a known absence is *out = NULL instead of a break */
+/* As getattr() with a default and hasattr() ask: *out NULL is a known absence, an AttributeError of the user's code included. */
 fg_flow fg_attr_lookup(fg_trace *t, fg_value *o, PyObject *name, fg_value **out);
 fg_flow fg_attr_load_generic(fg_trace *t, fg_value *o, PyObject *name, fg_value **out);
 /* What the instance itself has, whatever its class says; not what the overlay says. */
@@ -504,6 +517,8 @@ fg_flow fg_call(fg_trace *t, fg_value *f, fg_value **args, int32_t n, PyObject *
 bool fg_is_own_builtin(PyObject *callable, bool *yes); /* false: an exception is set */
 /* The same, but what is called is run to its end: *out is always given. For what happens in the middle of an instruction. */
 fg_flow fg_call_now(fg_trace *t, fg_value *f, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);
+/* The same, where an exception of this class is no error to the caller: *out NULL, it was raised and is gone. */
+fg_flow fg_call_catching(fg_trace *t, fg_value *f, fg_value **args, int32_t n, PyObject *type, fg_value **out);
 /* Call a special method that the class of an instance defines in Python; *found false: it has none. */
 fg_flow fg_call_special(fg_trace *t, fg_value *o, PyObject *name, fg_value **args, int32_t n, fg_value **out, bool *found);
 fg_flow fg_call_builtin(fg_trace *t, fg_value *f, PyObject *callable, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out,
@@ -525,7 +540,7 @@ fg_flow fg_module_attr(fg_trace *t, fg_value *m, PyObject *name, fg_value **out)
 bool fg_is_nn_module(PyTypeObject *type);
 /* o[k] for a container of modules and a slice (trace_module_slice.c). */
 fg_flow fg_module_slice(fg_trace *t, fg_value *o, fg_value *k, PyObject *slice, fg_value **out, bool *handled);
-fg_flow fg_torch_overrides(fg_trace *t, PyObject *callable, fg_value **args, int32_t n, fg_value **out, bool *handled);
+fg_flow fg_torch_question(fg_trace *t, PyObject *callable, fg_value **args, int32_t n, fg_value **out, bool *handled);
 fg_flow fg_object_materialise(fg_trace *t, fg_value *o, fg_reg *reg);
 fg_flow fg_call_object_method(fg_trace *t, fg_value *self, PyObject *descr, PyObject *name, fg_value **args, int32_t n, fg_value **out);
 fg_flow fg_binary(fg_trace *t, int op, fg_value *a, fg_value *b, fg_value **out);

@@ -76,12 +76,6 @@ fg_flow fg_is_subtype(fg_trace *t, fg_value *type_value, PyTypeObject *type, PyT
     return fg_guard(t, *yes ? FG_GUARD_SUBTYPE : FG_GUARD_NO_SUBTYPE, node, (PyObject *)base, 0, 0);
 }
 
-/* What has to be called to get an attribute: func(object), or func(object, name) for a __getattr__. */
-typedef struct fg_getter {
-    fg_value *func; /* NULL: nothing */
-    PyObject *name;
-} fg_getter;
-
 /* object.__getattribute__, or what a type of C calls by that name and is the same function. */
 static bool is_generic_read(PyObject *descr)
 {
@@ -301,7 +295,7 @@ static fg_flow missing_attr(fg_trace *t, fg_value *o, fg_value *type, PyObject *
     }
     if (getter == NULL || found->kind != FG_V_FUNC)
         return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "%s has a __getattr__ and '%U' is not there", o->type->tp_name, name);
-    *getter = (fg_getter){found, name};
+    *getter = (fg_getter){found, name, true};
     return FG_FLOW_OK;
 }
 
@@ -312,6 +306,13 @@ static bool is_own_dict(PyObject *descr, const fg_value *o)
     return d->d_common.d_name == fg_names.s_dict &&
            ((d->d_common.d_type->tp_flags & Py_TPFLAGS_HEAPTYPE) || d->d_common.d_type == &PyBaseObject_Type) &&
            fg_type_has_instance_dict(o->type);
+}
+
+fg_flow fg_attr_missing(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg_getter *getter)
+{
+    fg_value *type;
+    FG_DO(fg_object_type(t, o, &type));
+    return missing_attr(t, o, type, name, out, getter);
 }
 
 /* What object.__getattribute__ finds. getter: where what has to be called goes (NULL: that is a break). *out NULL and no getter: absent. */
@@ -378,7 +379,7 @@ static fg_flow instance_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value 
         return missing_attr(t, o, type, name, out, getter);
     }
     if (getter != NULL) {
-        *getter = (fg_getter){own, name};
+        *getter = (fg_getter){own, name, true};
         return FG_FLOW_OK;
     }
     fg_value *args[2] = {o, fg_value_const(t, name)};
@@ -390,7 +391,7 @@ static fg_flow instance_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value 
 /* object.__getattribute__(o, name), as a __getattribute__ in Python calls it. Pushes a frame for a property's getter; then *out is NULL. */
 fg_flow fg_attr_load_generic(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
 {
-    fg_getter getter = {NULL, NULL};
+    fg_getter getter = {NULL};
     fg_value *type = NULL;
     *out = NULL;
     FG_DO(fg_object_type(t, o, &type));
@@ -398,7 +399,7 @@ fg_flow fg_attr_load_generic(fg_trace *t, fg_value *o, PyObject *name, fg_value 
     if (getter.func != NULL)
         return fg_call(t, getter.func, &o, 1, NULL, out);
     if (*out == NULL)
-        return fg_break(t, FG_BREAK_RAISES, "'%s' object has no attribute '%U'", o->type->tp_name, name);
+        return fg_raise_new(t, PyExc_AttributeError, "'%.50s' object has no attribute '%U'", o->type->tp_name, name);
     return FG_FLOW_OK;
 }
 
@@ -498,10 +499,13 @@ static fg_flow super_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **o
         FG_DO(fg_type_lookup(t, base_value, base, name, &found));
         return bind(t, found, on_class ? NULL : self, on_class ? self : o->c, name, out);
     }
-    return fg_break(t, FG_BREAK_RAISES, "super() has no attribute '%U'", name);
+    if (fg_py_type_lookup(&PySuper_Type, name) != NULL)
+        return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of super() itself", name);
+    *out = NULL;
+    return FG_FLOW_OK;
 }
 
-static fg_flow find(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg_getter *getter)
+fg_flow fg_attr_ask(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg_getter *getter)
 {
     *out = NULL;
     FG_DO(fg_look(t, &o));
@@ -568,7 +572,7 @@ static fg_flow find(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg
         if (Py_TYPE(descr) != &PyMethodDescr_Type && Py_TYPE(descr) != &PyWrapperDescr_Type) {
             if (o->kind == FG_V_SCALAR) {
                 FG_DO(fg_concrete(t, o));
-                return find(t, o, name, out, getter);
+                return fg_attr_ask(t, o, name, out, getter);
             }
             return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of %s", name, o->type->tp_name);
         }
@@ -587,34 +591,6 @@ static fg_flow find(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg
     case FG_V_SUPER: return super_attr(t, o, name, out);
     default: return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of %s", name, o->type ? o->type->tp_name : "a run-time object");
     }
-}
-
-fg_flow fg_attr_lookup(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
-{
-    return find(t, o, name, out, NULL);
-}
-
-/* Pushes a frame for a property's getter or a __getattr__; then *out is NULL. */
-fg_flow fg_attr_load(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
-{
-    fg_getter getter = {NULL, NULL};
-    FG_DO(fg_look(t, &o));
-    FG_DO(find(t, o, name, out, &getter));
-    if (getter.func != NULL) {
-        fg_value *args[2] = {o, getter.name ? fg_value_const(t, getter.name) : NULL};
-        if (getter.name != NULL && args[1] == NULL)
-            return FG_FLOW_ERROR;
-        fg_tframe *reader = t->frame;
-        FG_DO(fg_call(t, getter.func, args, getter.name ? 2 : 1, NULL, out));
-        if (getter.name == NULL && t->frame != reader)
-            t->frame->is_getter = 1;
-        return FG_FLOW_OK;
-    }
-    if (*out == NULL && o->kind == FG_V_OBJECT && o->type != &PyModule_Type)
-        return fg_raise_new(t, PyExc_AttributeError, "'%.50s' object has no attribute '%U'", o->type->tp_name, name);
-    if (*out == NULL)
-        return fg_break(t, FG_BREAK_RAISES, "'%s' object has no attribute '%U'", o->type ? o->type->tp_name : "?", name);
-    return FG_FLOW_OK;
 }
 
 /* --- stores */
@@ -752,7 +728,7 @@ fg_flow fg_attr_delete(fg_trace *t, fg_value *o, PyObject *name)
     FG_DO(fg_type_lookup(t, type, o->type, name, &seen));
     if (seen != NULL)
         return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "del of '%U', which the class has too", name);
-    FG_DO(fg_attr_lookup(t, o, name, &seen));
+    FG_DO(fg_attr_ask(t, o, name, &seen, NULL));
     if (seen == NULL)
         return fg_break(t, FG_BREAK_RAISES, "'%s' object has no attribute '%U'", o->type->tp_name, name);
     FG_DO(fg_drop_attr(t, o, name));

@@ -429,7 +429,7 @@ fg_flow fg_call(fg_trace *t, fg_value *f, fg_value **args, int32_t n, PyObject *
         handled = false;
         FG_DO(fg_call_builtin(t, f, callable, args, n, kwnames, out, &handled));
         if (!handled)
-            FG_DO(fg_torch_overrides(t, callable, args, n, out, &handled));
+            FG_DO(fg_torch_question(t, callable, args, n, out, &handled));
         if (handled)
             return FG_FLOW_OK;
         FG_DO(fg_call_new(t, callable, args, n, kwnames, out, &handled));

@@ -41,9 +41,9 @@ static bool is_covered(const fg_tframe *f)
 bool fg_is_covered_inside(fg_trace *t)
 {
     if (t->handled == NULL) /* the common case: the callers have been asked when the frame was pushed */
-        return t->frame != t->root && (t->frame->covered || is_covered(t->frame));
+        return t->frame != t->root && (t->frame->covered || t->frame->catches != NULL || is_covered(t->frame));
     for (const fg_tframe *f = t->frame; f != t->root; f = f->parent)
-        if (is_covered(f))
+        if (f->catches != NULL || is_covered(f))
             return true;
     return false;
 }

@@ -14,6 +14,7 @@
 #include "runtime/base/clock.h"
 #include "tracer/infer_torch.h"
 #include "tracer/resume_chain.h"
+#include "tracer/resume_inner.h"
 #include "tracer/trace_python.h"
 
 #include <string.h>
@@ -138,6 +139,29 @@ static fg_flow exit_break(fg_trace *t)
     for (int32_t i = 0; i < exit->depth; i++)
         FG_DO(fg_materialise(t, f->stack[i], &exit->stack[i]));
     return FG_FLOW_OK;
+}
+
+/* The call that the trace breaks at has called a Python function, in which the reason is: that is compiled by itself. */
+static bool broke_inside(const fg_trace *t, const fg_tframe *f)
+{
+    const fg_cop op = (fg_cop)f->icode->instrs[f->pc].op;
+    return t->broke.root_pc == f->pc && (op == FG_OP_CALL || op == FG_OP_CALL_KW || op == FG_OP_CALL_EX) &&
+           t->broke.reason != FG_BREAK_RECURSION && t->broke.reason != FG_BREAK_TOO_LONG;
+}
+
+static fg_flow exit_through_gate(fg_trace *t, const fg_resume_point *point)
+{
+    const fg_tframe *f = t->root;
+    const fg_instr *in = &f->icode->instrs[f->pc];
+    const int32_t below = in->op == FG_OP_CALL_EX ? 2 + in->arg : in->op == FG_OP_CALL_KW ? in->arg + 2 : in->arg + 1;
+    fg_reg *callee = &t->ir.exit.stack[f->sp - below], regs[2];
+    PyObject *function = fg_own(t, fg_inner_function_new(point->table, t->rules));
+    if (function == NULL)
+        return FG_FLOW_ERROR;
+    if ((regs[0] = fg_ir_reg_add(&t->ir, FG_REG_CONST, function)) == FG_REG_NONE)
+        return fg_nomem();
+    regs[1] = *callee;
+    return fg_emit(t, FG_STEP_CALL, FG_SF_EFFECT, 0, NULL, NULL, regs, 2, callee);
 }
 
 static fg_flow exit_return(fg_trace *t, fg_value *value)
@@ -310,7 +334,10 @@ static fg_flow run(fg_trace *t, fg_icode *icode, const fg_resume_point *point, b
         PyObject *context = Py_XNewRef(t->broke.context), *stack = Py_XNewRef(t->broke.stack);
         fg_break_info first = t->broke;
         t->unmade = UINT32_MAX;
+        t->goes_inside = broke_inside(t, t->root);
         flow = exit_break(t);
+        if (flow == FG_FLOW_OK && t->goes_inside)
+            flow = exit_through_gate(t, point);
         if (flow == FG_FLOW_OK)
             flow = fg_ambient_examples(t);
         Py_XSETREF(t->broke.context, context); /* the reason that counts is the first */
@@ -485,7 +512,7 @@ static fg_status compile_in(fg_trace *t, fg_compile_request *request, const fg_r
         return st;
     if (broke) {
         FG_TRY(fg_resume_note_break(point->table, t->ir.exit.pc));
-        if (point->pc >= 0 && t->ir.exit.pc == point->pc) {
+        if (point->pc >= 0 && t->ir.exit.pc == point->pc && !t->goes_inside) {
             request->forever = 1; /* nothing to do here but the instruction itself */
             return FG_ERR_UNSUPPORTED;
         }

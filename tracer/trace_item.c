@@ -455,12 +455,12 @@ static fg_flow equal_at(fg_trace *t, fg_value *a, fg_value *b, int depth, bool *
         [FG_V_CONST] = 1, [FG_V_SCALAR] = 1, [FG_V_LIST] = 1, [FG_V_TUPLE] = 1, [FG_V_DICT] = 1, [FG_V_FUNC] = 1, [FG_V_CELL] = 1};
     if (a->kind < sizeof plain && b->kind < sizeof plain && plain[a->kind] && plain[b->kind] && a->kind != b->kind &&
         (a->kind != FG_V_CONST || fg_is_fold_const(a->real)) && (b->kind != FG_V_CONST || fg_is_fold_const(b->real)) &&
-        !(a->kind == FG_V_CONST && (PyTuple_CheckExact(a->real) || PyFrozenSet_CheckExact(a->real))) &&
-        !(b->kind == FG_V_CONST && (PyTuple_CheckExact(b->real) || PyFrozenSet_CheckExact(b->real))))
+        !(a->kind == FG_V_CONST && (PyTuple_Check(a->real) || PyFrozenSet_CheckExact(a->real))) &&
+        !(b->kind == FG_V_CONST && (PyTuple_Check(b->real) || PyFrozenSet_CheckExact(b->real))))
         return FG_FLOW_OK; /* builtins of different kinds are never equal */
-    if (a->kind == FG_V_TUPLE && b->kind == FG_V_CONST && PyTuple_CheckExact(b->real))
+    if (a->kind == FG_V_TUPLE && b->kind == FG_V_CONST && PyTuple_Check(b->real))
         return equal_at(t, b, a, depth + 1, equal);
-    if (a->kind == FG_V_CONST && PyTuple_CheckExact(a->real) && b->kind == FG_V_TUPLE) {
+    if (a->kind == FG_V_CONST && PyTuple_Check(a->real) && b->kind == FG_V_TUPLE) {
         if (PyTuple_GET_SIZE(a->real) != b->n)
             return FG_FLOW_OK;
         for (int32_t i = 0; i < b->n; i++) {

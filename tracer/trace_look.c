@@ -207,6 +207,22 @@ static fg_flow look_parts(fg_trace *t, fg_value *v, fg_node node, fg_accessor ac
     return become(t, v, FG_V_CONST);
 }
 
+/* Sizes, that of torch. */
+static fg_flow look_size(fg_trace *t, fg_value *v, fg_node node)
+{
+    const Py_ssize_t n = PyTuple_GET_SIZE(v->real);
+    FG_DO(fg_guard(t, FG_GUARD_TYPE, node, (PyObject *)Py_TYPE(v->real), 0, 0));
+    FG_DO(fg_guard(t, FG_GUARD_LENGTH, node, NULL, n, n));
+    for (Py_ssize_t i = 0; i < n; i++) {
+        fg_node item;
+        if (!PyLong_CheckExact(PyTuple_GET_ITEM(v->real, i)))
+            return fg_break(t, FG_BREAK_UNSUPPORTED_VALUE, "a size that is a %s", Py_TYPE(PyTuple_GET_ITEM(v->real, i))->tp_name);
+        FG_DO(fg_source(t, FG_ACC_TUPLE_ITEM, node, NULL, i, &item));
+        FG_DO(fg_guard(t, FG_GUARD_CONST, item, PyTuple_GET_ITEM(v->real, i), 0, 0));
+    }
+    return become(t, v, FG_V_CONST);
+}
+
 static fg_flow look_tuple(fg_trace *t, fg_value *v, fg_node node)
 {
     Py_ssize_t n = PyTuple_GET_SIZE(v->real);
@@ -258,7 +274,8 @@ static bool is_pinned(fg_trace *t, PyObject *o)
         return true;
     if (type == &PyCFunction_Type) {
         PyObject *self = PyCFunction_GET_SELF(o);
-        return self == NULL || PyModule_Check(self) || PyType_Check(self) || fg_py_is_library_constant(Py_TYPE(self));
+        return self == NULL || PyModule_Check(self) || PyType_Check(self) || fg_py_is_function_record(self) ||
+               fg_py_is_library_constant(Py_TYPE(self));
     }
     if (fg_py_is_library_constant(type))
         return true;
@@ -307,6 +324,8 @@ fg_flow fg_look(fg_trace *t, fg_value **pv)
         PySliceObject *s = (PySliceObject *)o;
         return look_parts(t, v, node, FG_ACC_SLICE_PART, (PyObject *[3]){s->start, s->stop, s->step});
     }
+    if (fg_py_is_torch_size(type))
+        return look_size(t, v, node);
     FG_DO(fg_guard(t, FG_GUARD_TYPE, node, (PyObject *)type, 0, 0));
     if (type == &PyTuple_Type)
         return look_tuple(t, v, node);

@@ -119,19 +119,46 @@ fg_flow fg_call_module(fg_trace *t, fg_value *m, fg_value **args, int32_t n, PyO
     return fg_call(t, forward, args, n, kwnames, out);
 }
 
-/* torch._C._has_torch_function and its two relatives: false where all that is asked about are torch's own tensors, parameters and plain values. */
-fg_flow fg_torch_overrides(fg_trace *t, PyObject *callable, fg_value **args, int32_t n, fg_value **out, bool *handled)
+/* The name of a function of the module torch._C, NULL: it is another callable. */
+static const char *name_in_torch_c(PyObject *callable)
+{
+    PyObject *self = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : NULL;
+    PyObject *told =
+        self != NULL && fg_py_is_function_record(self) ? ((PyCFunctionObject *)callable)->m_module : NULL; /* one of pybind11 */
+    const char *module = self != NULL && PyModule_Check(self)    ? PyModule_GetName(self)
+                         : told != NULL && PyUnicode_Check(told) ? PyUnicode_AsUTF8(told)
+                                                                 : NULL;
+    if (module == NULL)
+        PyErr_Clear();
+    return module != NULL && strcmp(module, "torch._C") == 0 ? ((PyCFunctionObject *)callable)->m_ml->ml_name : NULL;
+}
+
+/* Whether torch.jit.trace is at work: it has a dispatch key of its own, so the state of the thread says it, which is a fact. */
+static fg_flow tracing_state(fg_trace *t, PyObject *callable, fg_value **out, bool *handled)
+{
+    PyObject *answer = PyObject_CallNoArgs(callable);
+    if (answer == NULL)
+        return fg_break_on_error(t, FG_BREAK_TORCH_STATE, "torch.jit's state");
+    *handled = answer == Py_None || answer == Py_False;
+    if (fg_own(t, answer) == NULL)
+        return FG_FLOW_ERROR;
+    if (!*handled)
+        return FG_FLOW_OK;
+    FG_SET(t, t->uses_torch, true);
+    return (*out = fg_value_const(t, answer)) ? FG_FLOW_OK : FG_FLOW_ERROR;
+}
+
+/* What torch's Python code asks torch._C: whether there is a tracer; _has_torch_function and its two relatives, false where all that is asked about are torch's
+ * own tensors, parameters and plain values. */
+fg_flow fg_torch_question(fg_trace *t, PyObject *callable, fg_value **args, int32_t n, fg_value **out, bool *handled)
 {
     *handled = false;
-    if (!PyCFunction_Check(callable) || strncmp(((PyCFunctionObject *)callable)->m_ml->ml_name, "_has_torch_function", 19) != 0)
+    const char *name = name_in_torch_c(callable);
+    if (name != NULL && n == 0 && (strcmp(name, "_get_tracing_state") == 0 || strcmp(name, "_is_tracing") == 0))
+        return tracing_state(t, callable, out, handled);
+    if (name == NULL || strncmp(name, "_has_torch_function", 19) != 0)
         return FG_FLOW_OK;
-    PyObject *self = PyCFunction_GET_SELF(callable);
-    const char *rest = ((PyCFunctionObject *)callable)->m_ml->ml_name + 19,
-               *module = self != NULL && PyModule_Check(self) ? PyModule_GetName(self) : NULL;
-    if (module == NULL || strcmp(module, "torch._C") != 0) {
-        PyErr_Clear();
-        return FG_FLOW_OK;
-    }
+    const char *rest = name + 19;
     fg_value **items = args;
     int32_t n_items = n;
     if (*rest == 0 && n == 1)

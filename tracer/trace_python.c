@@ -89,6 +89,12 @@ bool fg_py_is_numpy_limits(PyTypeObject *type)
     return type == fg_names.numpy_finfo || type == fg_names.numpy_iinfo;
 }
 
+bool fg_py_is_function_record(PyObject *self)
+{
+    static const char text[] = "pybind11_builtins.pybind11_detail_function_record_";
+    return PyCapsule_CheckExact(self) || strncmp(Py_TYPE(self)->tp_name, text, sizeof text - 1) == 0;
+}
+
 bool fg_py_is_torch_size(PyTypeObject *type)
 {
     return PyType_IsSubtype(type, &PyTuple_Type) && !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && strcmp(type->tp_name, "torch.Size") == 0;

@@ -37,6 +37,8 @@ Py_ssize_t fg_py_result_field(PyTypeObject *type, PyObject *name);
 bool fg_py_is_limits(PyTypeObject *type); /* finfo and iinfo, of torch: immutable, a new object each time; of NumPy: one for each dtype */
 bool fg_py_is_numpy_limits(PyTypeObject *type);
 bool fg_py_is_torch_size(PyTypeObject *type);
+/* What a function that pybind11 made is bound to: its own record, nothing of the user's. */
+bool fg_py_is_function_record(PyObject *self);
 bool fg_py_is_fake(PyObject *object);
 FG_NEW PyObject *fg_py_callable_name(PyObject *callable);
 bool fg_py_has_side_effects(PyObject *callable); /* print and its like: for the wording of a break */

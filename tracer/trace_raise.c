@@ -3,7 +3,8 @@
  *
  * Such an exception has no run-time form. Its class decides which handler takes it; its arguments and its text may be asked for; whatever else happens to it
  * breaks, and a break takes back everything from the raising instruction on (is_settled in trace_run.c), which then raises natively. Rules:
- *  1. Nothing is raised that no traced frame handles, and nothing out of the middle of an instruction (fg_call_now, a generator): that breaks.
+ *  1. Nothing is raised that no traced frame handles, and nothing out of a generator: that breaks. What leaves code that an operation has called (fg_call_now) is
+ *     raised by the operation. One that takes it for an answer (getattr() with a default) ends it there (fg_call_catching).
  *  2. An instruction raises before it has changed anything.
  *  3. In a handler a step that may fail carries a context (fg_context_here): the exception that it would have been raised on top of.
  */
@@ -39,7 +40,9 @@ bool fg_may_raise(fg_trace *t)
         const int32_t handler = f->icode->instrs[f->pc].handler;
         if (handler >= 0 && !fg_icode_handler_is_quiet(f->icode, handler))
             return true;
-        if (f->is_generator || f->on_result == FG_RESULT_KEEP)
+        if (f->catches != NULL)
+            return true;
+        if (f->is_generator)
             return false;
     }
     return false;
@@ -124,6 +127,34 @@ fg_flow fg_raise_key_error(fg_trace *t, PyObject *key)
     return fg_raise_error(t, "KeyError");
 }
 
+/* Whether it is an instance of this class. */
+static fg_flow is_a(fg_trace *t, const fg_value *exception, PyTypeObject *type, bool *yes)
+{
+    if (exception->c != NULL && (exception->type->tp_flags & Py_TPFLAGS_HEAPTYPE))
+        return fg_is_subtype(t, exception->c, exception->type, type, yes);
+    *yes = PyType_IsSubtype(exception->type, type);
+    return FG_FLOW_OK;
+}
+
+/* An AttributeError of a property is a question to a __getattr__, where the class has one. */
+static fg_flow leave_getter(fg_trace *t, const fg_tframe *f)
+{
+    bool is_absence;
+    fg_value *type, *hook;
+    FG_DO(is_a(t, t->raised, (PyTypeObject *)PyExc_AttributeError, &is_absence));
+    if (!is_absence)
+        return FG_FLOW_OK;
+    FG_DO(fg_object_type(t, f->getter_of, &type));
+    FG_DO(fg_type_lookup(t, type, f->getter_of->type, fg_names.s_getattr, &hook));
+    return hook == NULL ? FG_FLOW_OK : fg_break(t, FG_BREAK_RAISES, "an AttributeError in a property");
+}
+
+/* An exception that operations on iterators and sequences take for the end. */
+static bool is_answer(PyTypeObject *type)
+{
+    return PyType_IsSubtype(type, (PyTypeObject *)PyExc_StopIteration) || PyType_IsSubtype(type, (PyTypeObject *)PyExc_IndexError);
+}
+
 fg_flow fg_unwind(fg_trace *t)
 {
     fg_value *none = fg_value_const(t, Py_None);
@@ -144,10 +175,22 @@ fg_flow fg_unwind(fg_trace *t)
         }
         if (f == t->root)
             return fg_break(t, FG_BREAK_INTERNAL, "an exception without a handler");
-        if (f->is_getter && PyType_IsSubtype(t->raised->type, (PyTypeObject *)PyExc_AttributeError)) /* a __getattr__ is asked next */
-            return fg_break(t, FG_BREAK_RAISES, "an AttributeError in a property");
+        bool is_caught = false;
+        if (f->catches != NULL)
+            FG_DO(is_a(t, t->raised, f->catches, &is_caught));
+        const bool is_inside = f->on_result == FG_RESULT_KEEP;
+        if (!is_caught && (f->is_generator || (is_inside && is_answer(t->raised->type))))
+            return fg_break(t, FG_BREAK_RAISES, "%s", t->raised->type->tp_name);
+        if (f->getter_of != NULL)
+            FG_DO(leave_getter(t, f));
         FG_SET(t, t->frame, f->parent);
         FG_SET(t, t->inline_depth, t->inline_depth - 1);
+        if (is_caught)
+            return FG_FLOW_OK;
+        if (is_inside) { /* and so does the operation that has run it */
+            FG_SET(t, t->raised->step, (t->raised->step < 0 ? 0 : t->raised->step) + levels + 1);
+            return FG_FLOW_RAISE;
+        }
     }
 }
 
@@ -282,10 +325,7 @@ fg_flow fg_exception_matches(fg_trace *t, fg_value *exception, fg_value *type, b
     }
     if (!fg_is_exception(exception) || type->kind != FG_V_CONST || !PyExceptionClass_Check(type->real))
         return fg_break(t, FG_BREAK_RAISES, "a handler for what is no exception class");
-    if (exception->c != NULL && (exception->type->tp_flags & Py_TPFLAGS_HEAPTYPE))
-        return fg_is_subtype(t, exception->c, exception->type, (PyTypeObject *)type->real, yes);
-    *yes = PyType_IsSubtype(exception->type, (PyTypeObject *)type->real);
-    return FG_FLOW_OK;
+    return is_a(t, exception, (PyTypeObject *)type->real, yes);
 }
 
 fg_flow fg_exception_attr(fg_trace *t, fg_value *exception, PyObject *name, fg_value **out)

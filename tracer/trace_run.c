@@ -30,6 +30,23 @@ fg_flow fg_call_now(fg_trace *t, fg_value *f, fg_value **args, int32_t n, PyObje
     return FG_FLOW_OK;
 }
 
+fg_flow fg_call_catching(fg_trace *t, fg_value *f, fg_value **args, int32_t n, PyObject *type, fg_value **out)
+{
+    fg_tframe *caller = t->frame;
+    fg_value *raised = t->raised;
+    FG_DO(fg_call(t, f, args, n, NULL, out));
+    fg_tframe *callee = t->frame;
+    if (callee == caller)
+        return FG_FLOW_OK;
+    callee->on_result = FG_RESULT_KEEP;
+    callee->catches = (PyTypeObject *)type;
+    FG_DO(run_until(t, caller));
+    *out = callee->yielded;
+    if (*out == NULL)
+        FG_SET(t, t->raised, raised);
+    return FG_FLOW_OK;
+}
+
 fg_flow fg_trace_resume(fg_trace *t, fg_tframe *generator, fg_value **out)
 {
     fg_tframe *caller = t->frame;

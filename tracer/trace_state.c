@@ -1,6 +1,7 @@
 #include "tracer/trace.h"
 
 #include "runtime/base/alloc.h"
+#include "runtime/base/log.h"
 #include "runtime/cpython/frame.h"
 #include <stdarg.h>
 #include <string.h>
@@ -117,6 +118,15 @@ static PyObject *user_stack(fg_trace *t)
     return stack;
 }
 
+/* Code that an operation runs in its middle: what it raises may be an answer to that operation and no exception to anyone else. */
+static bool is_inside(const fg_trace *t)
+{
+    for (const fg_tframe *f = t->frame; f != NULL; f = f->parent)
+        if (f->is_generator || f->on_result == FG_RESULT_KEEP)
+            return true;
+    return false;
+}
+
 fg_flow fg_break(fg_trace *t, fg_break_reason reason, const char *format, ...)
 {
     va_list args;
@@ -130,9 +140,12 @@ fg_flow fg_break(fg_trace *t, fg_break_reason reason, const char *format, ...)
     }
     Py_XSETREF(t->broke.context, context);
     Py_XSETREF(t->broke.stack, stack);
-    t->broke.reason = reason;
+    t->broke.reason = reason == FG_BREAK_RAISES && is_inside(t) ? FG_BREAK_RAISES_INSIDE : reason;
+    t->broke.root_pc = t->frame != t->root ? t->root->pc : -1;
     t->broke.code = t->frame->icode->code;
     t->broke.line = t->frame->icode->instrs[t->frame->pc].line;
+    FG_TRACE(TRACER, "%s: %s (%s, line %d)", fg_break_type(t->broke.reason), PyUnicode_AsUTF8(context),
+             PyUnicode_AsUTF8(t->broke.code->co_name), (int)t->broke.line);
     return FG_FLOW_BREAK;
 }
 

@@ -162,6 +162,11 @@ static PyObject *gate_call_levelled(PyObject *self, PyObject *const *args, size_
     return result;
 }
 
+PyObject *fg_gate_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    return (FG_CODES_MAY_BE_MONITORED ? gate_call_levelled : gate_call)(self, args, nargsf, kwnames);
+}
+
 fg_status fg_gate_with_view(fg_gate *gate, PyObject *const *args, Py_ssize_t n_args, PyObject *kwnames,
                             fg_status (*use)(fg_gate *gate, const fg_view *view, void *arg), void *arg)
 {

@@ -35,6 +35,17 @@ static inline int fg_gate_check(PyObject *object)
 /* A gate over a Python function. options: dict or NULL. */
 FG_NEW PyObject *fg_gate_new(FG_BORROWED PyObject *func, FG_BORROWED PyObject *options);
 
+/* A vectorcall of a gate. */
+FG_NEW PyObject *fg_gate_call(PyObject *gate, PyObject *const *args, size_t nargsf, PyObject *kwnames);
+
+/* A gate that is lent a function for one call at a time (hook_gate_lent.c): between calls it refers to nothing of the user's. */
+FG_NEW PyObject *fg_gate_new_lent(FG_BORROWED PyObject *options);
+/* The gate for one call of this function. NULL: it is in use, or (with an exception) there is no memory. */
+FG_NEW PyObject *fg_gate_lend(PyObject *gate, FG_BORROWED PyObject *func);
+
+/* Let its site, which must be there, keep and make at least so many versions. */
+void fg_gate_allow_many(fg_gate *gate, uint32_t n);
+
 /* Bring code, shape and site up to date with the function's __code__. */
 fg_status fg_gate_prepare(fg_gate *gate);
 
