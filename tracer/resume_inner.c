@@ -119,7 +119,7 @@ static PyObject *through_gate(const fg_inner *inner, PyObject *callee)
         self = callee;
     }
     if (func == NULL || !PyFunction_Check(func) || !fg_function_runs_its_code((PyFunctionObject *)func) ||
-        fg_rules_of_function(inner->rules, func) != NULL)
+        fg_rules_of_function(inner->rules, func) != NULL || !fg_py_leads_to_users((PyCodeObject *)PyFunction_GET_CODE(func)))
         return NULL;
     PyObject *gate = gate_for(inner->table, func);
     if (gate == NULL || self == NULL)

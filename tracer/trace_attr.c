@@ -310,7 +310,7 @@ static bool is_own_dict(PyObject *descr, const fg_value *o)
 
 fg_flow fg_attr_missing(fg_trace *t, fg_value *o, PyObject *name, fg_value **out, fg_getter *getter)
 {
-    fg_value *type;
+    fg_value *type = NULL;
     FG_DO(fg_object_type(t, o, &type));
     return missing_attr(t, o, type, name, out, getter);
 }

@@ -16,7 +16,10 @@ fg_flow fg_attr_lookup(fg_trace *t, fg_value *o, PyObject *name, fg_value **out)
 {
     fg_getter getter = {NULL};
     FG_DO(fg_look(t, &o));
-    FG_DO(fg_attr_ask(t, o, name, out, &getter));
+    const fg_flow flow = fg_attr_ask(t, o, name, out, &getter);
+    if (flow == FG_FLOW_RAISE) /* by what a descriptor does */
+        return fg_break(t, FG_BREAK_RAISES_INSIDE, "'%U' of %s", name, o->type ? o->type->tp_name : "a run-time object");
+    FG_DO(flow);
     while (*out == NULL && getter.func != NULL) {
         const bool is_last = getter.is_last;
         fg_value *args[2];

@@ -298,18 +298,24 @@ bool fg_py_is_polyfill(PyCodeObject *code)
     return strstr(file, "framegate/polyfills/") != NULL;
 }
 
-/* Code of the standard library (where this interpreter says that it lies) or of an installed package: not what a user of compile() wrote. */
-bool fg_py_is_library(PyCodeObject *code)
+static const char *file_of(PyCodeObject *code)
 {
-    static const char *const homes[] = {"/site-packages/", "/dist-packages/", "<frozen "};
+    const char *file = PyUnicode_AsUTF8(code->co_filename);
+    if (file == NULL)
+        PyErr_Clear();
+    return file != NULL ? file : "";
+}
+
+static bool is_installed(const char *file)
+{
+    return strstr(file, "/site-packages/") != NULL || strstr(file, "/dist-packages/") != NULL;
+}
+
+/* Where this interpreter says that its library lies; installed packages may lie in there too. */
+static bool is_of_interpreter(const char *file)
+{
     static char stdlib[512];
     static Py_ssize_t n_stdlib = -1;
-    Py_ssize_t n;
-    const char *file = PyUnicode_AsUTF8AndSize(code->co_filename, &n);
-    if (file == NULL) {
-        PyErr_Clear();
-        return false;
-    }
     if (n_stdlib < 0) {
         PyObject *dir = PySys_GetObject("_stdlib_dir");
         const char *text = dir != NULL && PyUnicode_Check(dir) ? PyUnicode_AsUTF8AndSize(dir, &n_stdlib) : NULL;
@@ -321,10 +327,26 @@ bool fg_py_is_library(PyCodeObject *code)
             stdlib[n_stdlib++] = '/';
         }
     }
-    if (n_stdlib > 0 && strncmp(file, stdlib, (size_t)n_stdlib) == 0)
+    return (n_stdlib > 0 && strncmp(file, stdlib, (size_t)n_stdlib) == 0) || strncmp(file, "<frozen ", 8) == 0;
+}
+
+/* Code of the standard library or of an installed package: not what a user of compile() wrote. */
+bool fg_py_is_library(PyCodeObject *code)
+{
+    const char *file = file_of(code);
+    return is_installed(file) || is_of_interpreter(file);
+}
+
+bool fg_py_leads_to_users(PyCodeObject *code)
+{
+    static const char *const wrappers[] = {"contextlib.py", "functools.py", "collections/__init__.py", "_collections_abc.py", "_collections_abc>"};
+    const char *file = file_of(code);
+    const size_t n = strlen(file);
+    if (is_installed(file) || !is_of_interpreter(file))
         return true;
-    for (size_t i = 0; i < sizeof homes / sizeof *homes; i++) {
-        if (strstr(file, homes[i]) != NULL)
+    for (size_t i = 0; i < sizeof wrappers / sizeof *wrappers; i++) {
+        const size_t k = strlen(wrappers[i]);
+        if (n >= k && strcmp(file + n - k, wrappers[i]) == 0)
             return true;
     }
     return false;

@@ -48,6 +48,8 @@ bool fg_py_is_plain_exception(PyTypeObject *type);
 bool fg_py_is_simple_exception(PyTypeObject *type, PyObject *kwnames);
 bool fg_py_is_polyfill(PyCodeObject *code);
 bool fg_py_is_library(PyCodeObject *code);
+/* False for modules of the standard library that work for themselves (inspect, logging, re …); true for those that stand around calls of other code. */
+bool fg_py_leads_to_users(PyCodeObject *code);
 FG_NEW PyObject *fg_py_icode_capsule(FG_STEALS fg_icode *icode);
 
 #endif

@@ -149,10 +149,11 @@ static fg_flow leave_getter(fg_trace *t, const fg_tframe *f)
     return hook == NULL ? FG_FLOW_OK : fg_break(t, FG_BREAK_RAISES, "an AttributeError in a property");
 }
 
-/* An exception that operations on iterators and sequences take for the end. */
+/* An exception that some operations take for an answer: the end of an iterator or sequence, an attribute that is to be looked for elsewhere. */
 static bool is_answer(PyTypeObject *type)
 {
-    return PyType_IsSubtype(type, (PyTypeObject *)PyExc_StopIteration) || PyType_IsSubtype(type, (PyTypeObject *)PyExc_IndexError);
+    return PyType_IsSubtype(type, (PyTypeObject *)PyExc_StopIteration) || PyType_IsSubtype(type, (PyTypeObject *)PyExc_IndexError) ||
+           PyType_IsSubtype(type, (PyTypeObject *)PyExc_AttributeError);
 }
 
 fg_flow fg_unwind(fg_trace *t)

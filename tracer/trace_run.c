@@ -34,7 +34,10 @@ fg_flow fg_call_catching(fg_trace *t, fg_value *f, fg_value **args, int32_t n, P
 {
     fg_tframe *caller = t->frame;
     fg_value *raised = t->raised;
-    FG_DO(fg_call(t, f, args, n, NULL, out));
+    const fg_flow flow = fg_call(t, f, args, n, NULL, out);
+    if (flow == FG_FLOW_RAISE)
+        return fg_break(t, FG_BREAK_RAISES_INSIDE, "%s", t->raised->type->tp_name);
+    FG_DO(flow);
     fg_tframe *callee = t->frame;
     if (callee == caller)
         return FG_FLOW_OK;

@@ -8,6 +8,7 @@ import types
 import weakref
 
 import framegate
+import framegate.logs
 import numpy as np
 import pytest
 from framegate.testing import CompileCounter
@@ -396,6 +397,33 @@ def test_memory_stays_flat_over_resets():
         gc.collect()
         tracked.append(len(gc.get_objects()))
     assert tracked[-1] <= tracked[5] + 20
+
+
+def test_modules_of_the_standard_library_that_work_for_themselves_are_left_alone():
+    import contextlib
+    import inspect
+
+    @contextlib.contextmanager
+    def around():
+        yield
+
+    @around()
+    def decorated(x):
+        y = x * 3
+        framegate.graph_break()
+        return y + 1
+
+    def outer(x):
+        inspect.signature(helper)
+        return decorated(x) - 1
+
+    counter = CompileCounter()
+    gate = framegate.compile(outer, backend=counter)
+    seen = []
+    with framegate.logs.listen(lambda kind, record: seen.append(record["reason"].user_stack[0][2]) if kind == "graph_break" else None):
+        for _ in range(3):
+            assert same(gate(X), outer(X))
+    assert "signature" not in seen and counter.op_count >= 3, "what contextlib stands around is compiled"
 
 
 def test_fullgraph_says_where_the_break_is():

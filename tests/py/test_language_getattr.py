@@ -82,6 +82,27 @@ class Above(Property):
         return getattr(super(), "nope", 1), hasattr(super(), "above"), hasattr(super(), "__init__")
 
 
+class Getter:
+    def __init__(self, error):
+        self.error = error
+
+    def __get__(self, instance, owner):
+        if instance is not None and instance.n > 1:
+            raise self.error
+        return self
+
+
+class Described(Property):
+    p = Getter(AttributeError("of a descriptor"))
+    q = Getter(KeyError("of a descriptor"))
+
+
+class DescribedAndAsked(Asked):
+    p = Getter(AttributeError("of a descriptor"))
+    q = Getter(KeyError("of a descriptor"))
+    zz = Getter(AttributeError("zz"))
+
+
 class Items:
     """Mappings and sequences of the user's, whose special methods raise."""
 
@@ -144,6 +165,17 @@ def other_exception(x, o):
         return x + 1, str(error)
 
 
+def through_a_descriptor(x, o):
+    said = []
+    for read in (lambda: o.p, lambda: o.q, lambda: getattr(o, "q", 1), lambda: hasattr(o, "q"), lambda: o.zz, lambda: getattr(o, "zz", 2)):
+        try:
+            value = read()
+            said.append(value if isinstance(value, (int, str, bool)) else type(value).__name__)
+        except (AttributeError, KeyError) as error:
+            said.append((type(error).__name__, str(error)))
+    return x + 1, said
+
+
 def in_a_handler(x, o):
     try:
         raise KeyError("k")
@@ -184,7 +216,8 @@ def of_super(x, o):
 
 
 OBJECTS = [Mapped, Refusing, lambda: Property(1), lambda: Property(2), lambda: Asked(1), lambda: Asked(2), lambda: Above(1), lambda: Above(2)]
-READERS = [plain_load, nested_load, default, has, other_exception, in_a_handler, variable_after, of_a_class, of_values, of_super]
+OBJECTS += [lambda c=c, n=n: c(n) for c in (Described, DescribedAndAsked) for n in (1, 2)]
+READERS = [plain_load, nested_load, default, has, other_exception, through_a_descriptor, in_a_handler, variable_after, of_a_class, of_values, of_super]
 
 
 @pytest.mark.parametrize("function", READERS)

@@ -4,9 +4,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from support_engine import cap, check_same, needs_engine, observe  # noqa: E402
-
 import framegate  # noqa: E402
+from support_engine import cap, check_same, needs_engine, observe  # noqa: E402
 
 X = torch.arange(6.0).reshape(2, 3)
 OTHERS = [(2, 3), (3, 2), (2,), (), (2, 3, 1), torch.Size([2, 3]), torch.Size([3, 2]), [2, 3], {2: 3}, 5, None, "ab", (2.0, 3), ((2, 3),), range(2, 4), frozenset({2, 3})]
