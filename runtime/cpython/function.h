@@ -11,8 +11,9 @@
 #include <Python.h>
 
 #if PY_VERSION_HEX >> 16 > 0x030b
-extern __attribute__((visibility("hidden"))) vectorcallfunc fg_function_ordinary; /* NULL before fg_function_init */
-int fg_function_init(void);                                                       /* 0, or -1 with an exception */
+extern __attribute__((visibility("hidden")))
+vectorcallfunc fg_function_ordinary; /* NULL before fg_function_init, which each layer that asks calls */
+int fg_function_init(void);          /* 0, or -1 with an exception */
 
 /* 1 if a call evaluates func_code. */
 static inline int fg_function_runs_its_code(const PyFunctionObject *func)

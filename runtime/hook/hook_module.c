@@ -1,5 +1,6 @@
 #include "runtime/hook/hook_module.h"
 #include "runtime/cpython/frame.h"
+#include "runtime/cpython/function.h"
 #include "runtime/hook/hook_gate.h"
 #include "runtime/hook/hook_intercept.h"
 
@@ -287,6 +288,8 @@ fg_status fg_hook_module_init(PyObject *module)
     fg_status st = FG_OK;
     if (PyModule_AddType(module, &fg_gate_type) < 0 || PyModule_AddType(module, &fg_entry_object_type) < 0 ||
         PyModule_AddType(module, &fg_guards_object_type) < 0 || PyModule_AddFunctions(module, functions) < 0)
+        return FG_ERR_PYTHON;
+    if (fg_function_init() < 0) /* gates ask at each call whether their function runs its code */
         return FG_ERR_PYTHON;
     FG_TRY(fg_site_type_init());
     FG_TRY(fg_intercept_init(module));
