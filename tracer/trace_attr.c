@@ -39,8 +39,11 @@ fg_flow fg_object_type(fg_trace *t, fg_value *o, fg_value **out)
 
 fg_flow fg_type_lookup(fg_trace *t, fg_value *type_value, PyTypeObject *type, PyObject *name, fg_value **out)
 {
-    PyObject *found = fg_py_type_lookup(type, name);
+    PyObject *found = NULL;
     *out = NULL;
+    if (fg_type_look(type, name, &found) == FG_FIND_UNDECIDED)
+        return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of %s, whose namespace has a key that only code of its own compares", name,
+                        type->tp_name);
     bool is_fixed = true;
     PyObject *mro = type->tp_mro;
     for (Py_ssize_t i = 0; is_fixed && mro != NULL && i < PyTuple_GET_SIZE(mro); i++)

@@ -362,7 +362,8 @@ int fg_py_range_parts(fg_trace *t, PyObject *range, PyObject *parts[3])
 
 PyObject *fg_py_type_lookup(PyTypeObject *type, PyObject *name)
 {
-    return _PyType_Lookup(type, name);
+    PyObject *found;
+    return fg_type_look(type, name, &found) == FG_FIND_FOUND ? found : NULL;
 }
 
 static void release_icode(PyObject *capsule)

@@ -188,6 +188,31 @@ fg_find fg_type_find(PyTypeObject *type, PyObject *name, Py_hash_t hash, PyObjec
     return FG_FIND_ABSENT;
 }
 
+/* A look-up by the interpreter compares strings alone, so that no code of the user's takes part. */
+static int names_are_strings(PyTypeObject *type)
+{
+    PyObject *mro = type->tp_mro;
+    for (Py_ssize_t i = 0; mro != NULL && i < PyTuple_GET_SIZE(mro); i++) {
+        PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(mro, i);
+        if (!PyType_Check((PyObject *)base))
+            return 0;
+        if (base->tp_flags & Py_TPFLAGS_IMMUTABLETYPE)
+            continue;
+        PyObject *dict = fg_type_own_dict(base);
+        if (dict == NULL || ((PyDictObject *)dict)->ma_keys->dk_kind == DICT_KEYS_GENERAL)
+            return 0;
+    }
+    return mro != NULL;
+}
+
+fg_find fg_type_look(PyTypeObject *type, PyObject *name, PyObject **value)
+{
+    if (!names_are_strings(type))
+        return fg_type_find(type, name, PyObject_Hash(name), value);
+    *value = _PyType_Lookup(type, name);
+    return *value != NULL ? FG_FIND_FOUND : FG_FIND_ABSENT;
+}
+
 /* The ordered dict's list: odictobject.c keeps these types to itself. */
 typedef struct odict_node {
     PyObject *key;
@@ -337,12 +362,16 @@ int fg_type_version_is(PyTypeObject *type, uint32_t version)
 uint32_t fg_type_version_take(PyTypeObject *type)
 {
     if (!fg_type_tag_is_valid(type)) {
-        /* A lookup of any name makes the interpreter assign a tag; no descriptor is called by it. */
+        /* A lookup of any name makes the interpreter assign a tag; no descriptor is called by it. The class's namespace may have keys that it compares
+         * by code of the user's, which may do anything to what is being read: such a class has no version here. */
         static PyObject *name;
+        PyObject *unused;
         if (name == NULL && (name = PyUnicode_InternFromString("__doc__")) == NULL) {
             PyErr_Clear();
             return 0;
         }
+        if (fg_type_find(type, name, PyObject_Hash(name), &unused) == FG_FIND_UNDECIDED)
+            return 0;
         (void)_PyType_Lookup(type, name);
     }
     return fg_type_tag_is_valid(type) ? (uint32_t)type->tp_version_tag : 0;

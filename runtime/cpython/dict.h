@@ -42,6 +42,8 @@ FG_BORROWED PyObject *fg_type_dict(PyTypeObject *type);
 
 /* First hit of name in the dicts of the type's method resolution order; no descriptor is called. */
 fg_find fg_type_find(PyTypeObject *type, PyObject *name, Py_hash_t hash, PyObject **value);
+/* The same by the interpreter's cache, which this fills; name is an exact str. */
+fg_find fg_type_look(PyTypeObject *type, PyObject *name, PyObject **value);
 
 /* Walk the items in the order that iteration gives (an OrderedDict's own order too). Start with *it zeroed; 0 past the end. */
 typedef struct fg_dict_iter {

@@ -4,6 +4,7 @@
  * probed here. The probe compares exact str keys and str subclasses that compare as str does; another type of key is taken as different.
  */
 #define Py_BUILD_CORE 1
+#include "runtime/cpython/dict.h"
 #include "runtime/cpython/frame.h"
 #include "runtime/cpython/object_storage.h"
 #undef Py_BUILD_CORE
@@ -148,13 +149,5 @@ uint64_t fg_dict_version(PyObject *dict)
 
 uint64_t fg_type_version(PyTypeObject *type)
 {
-    if (!fg_type_tag_is_valid(type)) {
-        static PyObject *name; /* any short interned name: a lookup is what assigns a tag */
-        if (!name && !(name = PyUnicode_InternFromString("__doc__"))) {
-            PyErr_Clear();
-            return 0;
-        }
-        (void)_PyType_Lookup(type, name);
-    }
-    return fg_type_tag_is_valid(type) ? type->tp_version_tag : 0;
+    return fg_type_version_take(type);
 }
