@@ -19,12 +19,8 @@ static uint64_t policy_word(const char *impl)
 static int read_impl(const char *impl, fg_tensor_meta *meta)
 {
     uint64_t keys = fg_torch_raw_word(impl + fg_torch_raw_now.keys);
-    if (keys & wrappers.keys) {
-        if ((keys & fg_torch_raw_now.keys_slow & ~wrappers.keys) || (policy_word(impl) & wrappers.mask) != wrappers.stored)
-            return 0;
-    } else if (keys & fg_torch_raw_now.keys_slow) {
+    if ((keys & fg_torch_raw_now.keys_slow & ~wrappers.keys) || (policy_word(impl) & wrappers.mask) != wrappers.stored)
         return 0;
-    }
     fg_torch_raw_fields(impl, keys, meta);
     return 1;
 }
@@ -178,5 +174,5 @@ void fg_torch_wrappers_find(void)
     Py_XDECREF(type);
     PyErr_Clear();
     if (!fine)
-        wrappers.keys = 0;
+        wrappers.keys = wrappers.mask = wrappers.stored = 0;
 }

@@ -129,6 +129,15 @@ def an_ordinary_one_that_is_resized():
 
 
 @scenarios
+def one_that_was_made_to_be_asked_though_its_class_cannot_answer():
+    def fn(t):
+        return t.shape, t.size(0), t.stride()
+
+    for options in ({}, {"dispatch_sizes_strides_policy": "strides"}, {"dispatch_sizes_strides_policy": "sizes"}, {}):
+        yield fn, torch.Tensor._make_subclass(Named, X, False, **options)
+
+
+@scenarios
 def a_class_that_grows_a_shape_of_its_own():
     class Mine(Box):
         pass
