@@ -6,6 +6,8 @@ import framegate
 import pytest
 from framegate._core import GuardDesc, GuardProgram
 
+pytestmark = pytest.mark.filterwarnings("ignore:non-string key")  # since 3.13 the interpreter says so itself
+
 NAMES = ["a", "shared", "m", "missing", "__getattribute__", "__doc__", "__getattr__", "__bool__", "__len__", "__iter__", "__eq__", "__setattr__", "__class__"]
 USES = [
     lambda o: o.a + 1,
