@@ -157,6 +157,21 @@ def parts(roots):
     return found
 
 
+def again(rng, get, put, key):
+    """Another object of the same kind, mostly where the one before it was."""
+    kind = type(get(key))
+    if kind is float:
+        put(key, None)
+        put(key, rng.choice((0.5, 1.5, 3.0)) * 1.0)
+    elif kind in (list, tuple, dict):
+        parts = list(get(key).items() if kind is dict else get(key))
+        put(key, None)
+        put(key, kind(parts[: rng.randrange(1, len(parts) + 1)] if parts else ()))
+    else:
+        put(key, None)
+        put(key, tree(rng, 1))
+
+
 def change(rng, arguments):
     found = parts(arguments)
     if not found or rng.random() < 0.1:
@@ -169,9 +184,14 @@ def change(rng, arguments):
     elif isinstance(value, collections.OrderedDict) and value and rng.random() < 0.3:
         value.move_to_end(next(iter(value)))
     elif isinstance(value, dict):
-        act = rng.randrange(7)
+        act = rng.randrange(9)
         if act == 0:
             value.clear()
+        elif act == 7 and value:
+            again(rng, value.get, value.__setitem__, rng.choice(list(value)))
+        elif act == 8 and value:
+            key = next(iter(value))
+            value["".join(list(key)) if type(key) is str else key] = value.pop(key)  # an equal key that is another object
         elif act == 1 and value:
             value.popitem()
         elif act == 2 and value:
@@ -196,7 +216,7 @@ def change(rng, arguments):
     elif isinstance(value, Slotted):
         setattr(value, rng.choice("ab"), tree(rng, 1))
     else:
-        act = rng.randrange(10)
+        act = rng.randrange(13)
         name = rng.choice(ATTRIBUTES)
         if act < 3:
             setattr(value, name, tree(rng, 2))
@@ -208,6 +228,12 @@ def change(rng, arguments):
             value.__dict__ = dict(value.__dict__)
         elif act == 6:
             value.__dict__["steps"] = leaf(rng)
+        elif act == 10:
+            value.__dict__ = rng.choice([other for other in found if isinstance(other, Node)]).__dict__  # two objects with one
+        elif act == 11:
+            del value.__dict__
+        elif act == 12 and name in value.__dict__:
+            again(rng, value.__dict__.get, value.__setattr__, name)
         elif act == 7:
             Node.shared = leaf(rng)
         elif act == 8:
