@@ -339,7 +339,8 @@ bool fg_py_is_library(PyCodeObject *code)
 
 bool fg_py_leads_to_users(PyCodeObject *code)
 {
-    static const char *const wrappers[] = {"contextlib.py", "functools.py", "collections/__init__.py", "_collections_abc.py", "_collections_abc>"};
+    static const char *const wrappers[] = {"contextlib.py", "functools.py", "collections/__init__.py", "_collections_abc.py",
+                                           "_collections_abc>"};
     const char *file = file_of(code);
     const size_t n = strlen(file);
     if (is_installed(file) || !is_of_interpreter(file))
