@@ -134,7 +134,7 @@ void fg_frame_slot_forget(fg_frame *frame, Py_ssize_t index)
 
 void fg_frame_slot_drop(fg_frame *frame, Py_ssize_t index)
 {
-    const fg_slot slot = real(frame)->localsplus[index];
+    fg_slot slot = real(frame)->localsplus[index];
     real(frame)->localsplus[index] = fg_slot_own(NULL);
     fg_slot_drop(slot);
 }
