@@ -155,6 +155,7 @@ typedef struct fg_tframe {
     int32_t site;             /* the call site it is inlined at, -1 for the root */
     int32_t site_pc, site_id; /* cache: site of instruction site_pc */
     fg_value *on_return;      /* not NULL: the value to push instead of what is returned (an instance under construction) */
+    fg_value *made_by;        /* not NULL: it is a __new__ of this class, which has no __init__; that of a subclass may have one */
     uint8_t hidden;
     uint8_t library;   /* code of the standard library or of an installed package */
     uint8_t covered;   /* the call instruction is covered by a handler of an outer inlined frame */
@@ -524,6 +525,7 @@ fg_flow fg_call_special(fg_trace *t, fg_value *o, PyObject *name, fg_value **arg
 fg_flow fg_call_builtin(fg_trace *t, fg_value *f, PyObject *callable, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out,
                         bool *handled);
 fg_flow fg_call_class(fg_trace *t, fg_value *f, PyTypeObject *type, fg_value **args, int32_t n, PyObject *kwnames, fg_value **out);
+fg_flow fg_made_is_ready(fg_trace *t, fg_value *cls, fg_value *made); /* what a __new__ gave needs no __init__, or a break */
 fg_flow fg_instance_new(fg_trace *t, fg_value *cls, PyTypeObject *type, fg_value **out);
 /* What a __new__ makes (trace_new.c). */
 bool fg_is_tuple_class(const PyTypeObject *type); /* a tuple whose class is the user's is one as far as operations go */
@@ -554,6 +556,8 @@ fg_flow fg_enum_compare(fg_trace *t, int op, fg_value *a, fg_value *b, PyObject 
 /* --- isinstance and issubclass (trace_instance.c) */
 fg_flow fg_runtime_type(fg_trace *t, fg_value *v, PyTypeObject **type); /* the exact type of a value, or a break */
 fg_flow fg_isinstance(fg_trace *t, fg_value *v, fg_value *cls, bool *yes);
+/* Whether v, whose run-time type this is, is an instance by its MRO alone. */
+fg_flow fg_is_subclass_of(fg_trace *t, fg_value *v, PyTypeObject *type, PyTypeObject *wanted, bool *yes);
 fg_flow fg_issubclass(fg_trace *t, fg_value *sub, fg_value *cls, bool *yes);
 bool fg_is_union(PyObject *object); /* int | str */
 /* The two functions of the module _abc that an abstract base class asks. */

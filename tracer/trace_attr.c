@@ -39,14 +39,14 @@ fg_flow fg_object_type(fg_trace *t, fg_value *o, fg_value **out)
 
 fg_flow fg_type_lookup(fg_trace *t, fg_value *type_value, PyTypeObject *type, PyObject *name, fg_value **out)
 {
-    PyObject *found = NULL;
+    PyObject *found = NULL, *mro = type->tp_mro;
     *out = NULL;
+    /* A key that is no string may have code of its own, which no look-up of ours runs; nor is one in a class without an MRO a fact. */
     if (fg_type_look(type, name, &found) == FG_FIND_UNDECIDED)
-        return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of %s, whose namespace has a key that only code of its own compares", name,
+        return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "'%U' of class %s, which cannot be looked up without running code", name,
                         type->tp_name);
-    bool is_fixed = true;
-    PyObject *mro = type->tp_mro;
-    for (Py_ssize_t i = 0; is_fixed && mro != NULL && i < PyTuple_GET_SIZE(mro); i++)
+    bool is_fixed = mro != NULL;
+    for (Py_ssize_t i = 0; is_fixed && i < PyTuple_GET_SIZE(mro); i++)
         is_fixed = !(((PyTypeObject *)PyTuple_GET_ITEM(mro, i))->tp_flags & Py_TPFLAGS_HEAPTYPE);
     if (is_fixed) { /* static types do not change */
         if (found != NULL && (*out = fg_value_const(t, found)) == NULL)
@@ -69,6 +69,8 @@ fg_flow fg_type_lookup(fg_trace *t, fg_value *type_value, PyTypeObject *type, Py
 /* The MRO of a class that may be given other bases has, or has not, this one. */
 fg_flow fg_is_subtype(fg_trace *t, fg_value *type_value, PyTypeObject *type, PyTypeObject *base, bool *yes)
 {
+    if (type->tp_mro == NULL) /* its metaclass is working it out */
+        return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "class %s, which has no MRO yet", type->tp_name);
     *yes = PyType_IsSubtype(type, base);
     if (type == base || base == &PyBaseObject_Type || (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE))
         return FG_FLOW_OK;
@@ -470,6 +472,8 @@ static fg_flow super_attr(fg_trace *t, fg_value *o, PyObject *name, fg_value **o
     bool on_class = self->kind == FG_V_CONST;
     PyTypeObject *type = on_class ? (PyTypeObject *)self->real : self->type;
     PyObject *mro = type->tp_mro;
+    if (mro == NULL) /* its metaclass is working it out */
+        return fg_break(t, FG_BREAK_UNSUPPORTED_ATTRIBUTE, "super().%U of class %s, which has no MRO yet", name, type->tp_name);
     Py_ssize_t i = 0, n = PyTuple_GET_SIZE(mro);
     while (i < n && PyTuple_GET_ITEM(mro, i) != (PyObject *)start)
         i++;

@@ -32,8 +32,12 @@ static fg_flow made_by_own(fg_trace *t, fg_value *f, PyTypeObject *type, fg_valu
         return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "class %s, which has its own __new__", type->tp_name);
     FG_DO(fg_type_lookup(t, f, type, fg_names.s_init, &init));
     FG_DO(fg_look(t, &init));
-    if (init->kind == FG_V_CONST && init->real == fg_names.object_init)
-        return fg_call_python(t, make, f, args, n, kwnames, out);
+    if (init->kind == FG_V_CONST && init->real == fg_names.object_init) {
+        FG_DO(fg_call_python(t, make, f, args, n, kwnames, out));
+        if (*out == NULL)
+            t->frame->made_by = f;
+        return FG_FLOW_OK;
+    }
     fg_value **all = fg_arena_alloc(&t->arena, (size_t)(n + 1) * sizeof *all);
     if (all == NULL)
         return fg_nomem();
@@ -101,8 +105,24 @@ fg_flow fg_call_class(fg_trace *t, fg_value *f, PyTypeObject *type, fg_value **a
     if (found->kind != FG_V_FUNC)
         return fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "class %s", type->tp_name);
     FG_DO(fg_call_python(t, found, o, args, n, kwnames, out));
+    if (*out != NULL) /* a generator: no frame was pushed */
+        return fg_break(t, FG_BREAK_RAISES, "__init__() should return None");
     t->frame->on_return = o; /* the new frame: gives the instance */
     return FG_FLOW_OK;
+}
+
+/* type.__call__ asks the class of what a __new__ gave for its __init__, if that is an instance of the class that was called. */
+fg_flow fg_made_is_ready(fg_trace *t, fg_value *cls, fg_value *made)
+{
+    PyTypeObject *wanted = cls->kind == FG_V_CONST && PyType_Check(cls->real) ? (PyTypeObject *)cls->real : NULL, *type;
+    bool yes;
+    FG_DO(fg_runtime_type(t, made, &type));
+    if (wanted == type)
+        return FG_FLOW_OK;
+    if (wanted != NULL)
+        FG_DO(fg_is_subclass_of(t, made, type, wanted, &yes));
+    return wanted == NULL || yes ? fg_break(t, FG_BREAK_UNSUPPORTED_CALL, "a class whose __new__ gives an instance of a subclass")
+                                 : FG_FLOW_OK;
 }
 
 fg_flow fg_object_materialise(fg_trace *t, fg_value *o, fg_reg *reg)
@@ -215,7 +235,8 @@ static fg_flow call_special(fg_trace *t, fg_value *f, fg_value *self, fg_value *
     if (f->kind != FG_V_FUNC)
         return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "operator of %s", self->type->tp_name);
     FG_DO(fg_call_python(t, f, self, &other, 1, NULL, out));
-    t->frame->on_result = FG_RESULT_IMPLEMENTED; /* NotImplemented would go on with the other operand */
+    if (*out == NULL)                                /* else it is a generator, and no frame was pushed */
+        t->frame->on_result = FG_RESULT_IMPLEMENTED; /* NotImplemented would go on with the other operand */
     return FG_FLOW_OK;
 }
 

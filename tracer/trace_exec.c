@@ -268,6 +268,10 @@ static fg_flow return_from(fg_trace *t, fg_tframe *f, fg_value *v)
         if (v->kind == FG_V_OPAQUE || (v->kind == FG_V_CONST && v->real == Py_NotImplemented))
             return fg_break(t, FG_BREAK_USER_CODE_IN_OPERATOR, "an operator that gave NotImplemented");
     }
+    if (f->made_by != NULL) {
+        FG_DO(fg_look(t, &v));
+        FG_DO(fg_made_is_ready(t, f->made_by, v));
+    }
     if (f->on_return != NULL) {
         FG_DO(fg_look(t, &v));
         if (v->kind != FG_V_CONST || v->real != Py_None)

@@ -87,7 +87,7 @@ static fg_flow says_its_type(fg_trace *t, fg_value *v, PyTypeObject *type)
     return FG_FLOW_OK;
 }
 
-static fg_flow is_subclass_of(fg_trace *t, fg_value *v, PyTypeObject *type, PyTypeObject *wanted, bool *yes)
+fg_flow fg_is_subclass_of(fg_trace *t, fg_value *v, PyTypeObject *type, PyTypeObject *wanted, bool *yes)
 {
     fg_value *of = NULL;
     if (v->type == type && !(type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE))
@@ -165,7 +165,7 @@ static fg_flow is_instance(fg_trace *t, const question *q, fg_value *cls, bool *
     FG_DO(own_check(t, cls, q->special, &check));
     if (check != NULL)
         return ask_metaclass(t, check, cls, q->v, yes);
-    FG_DO(is_subclass_of(t, q->v, q->type, wanted, yes));
+    FG_DO(fg_is_subclass_of(t, q->v, q->type, wanted, yes));
     return *yes ? FG_FLOW_OK : says_its_type(t, q->v, q->type);
 }
 
